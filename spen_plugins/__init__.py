@@ -7,7 +7,7 @@
 
 Plugins import this package, `spen_plugins.nn`, `spen_plugins.sentences`, `spen_plugins.figures` and, in tests,
 `spen_plugins.testing`; docs/plugins.md lists their names.
-Names are imported at first use, from the block `if TYPE_CHECKING:` below, so importing this package costs neither torch
+Names are imported at first use, from the block `if TYPE_CHECKING:` below, so importing this package loads neither torch
 nor transformers.
 """
 

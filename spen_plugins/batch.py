@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class X:
-    """The input: all that may be seen at test time.
+    """The input: everything that may be seen at test time.
 
     Args:
         inputs: tensors by name; a task and its feature networks agree on the names.
@@ -44,7 +44,7 @@ class Batch:
         rows: `(batch,)` indices of the examples in their part.
         gold: `(batch, 1, *variables)`, or None if nothing is annotated; zero in rows without gold.
         labelled: `(batch,)` boolean, the mask of rows with gold.
-        weights: `(batch,)`, weights of the examples' losses; None: none is weighted.
+        weights: `(batch,)`, weights of the examples' losses; None: no example is weighted.
         class_weights: weights of the classes in the net's cross entropy, as `Proposal.weighted_log_prob` takes them;
             None: no class is weighted.
     """
@@ -69,15 +69,17 @@ class Batch:
         """A batch of examples that a task collates.
 
         Args:
-            inputs, mask: as of `X`.
+            inputs, mask: as in `X`.
             gold: zero in rows without gold.
             labelled: for each example, whether it has gold.
-            rows: None: from 0.
+            rows: indices of the examples in their part; None: from 0.
             fields: further fields of the batch.
         """
-        known = torch.as_tensor(labelled)
-        numbers = torch.arange(len(known)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return cls(X(dict(inputs), mask, len(known)), numbers, gold if known.any() else None, known, **fields)
+        has_gold = torch.as_tensor(labelled)
+        row_numbers = torch.arange(len(has_gold)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        return cls(
+            X(dict(inputs), mask, len(has_gold)), row_numbers, gold if has_gold.any() else None, has_gold, **fields
+        )
 
     def __len__(self) -> int:
         return self.x.size
@@ -85,8 +87,10 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         names = ("gold", "weights", "class_weights")
         tensors = {name: value for name in names if (value := getattr(self, name)) is not None}
-        moved = {name: value.to(device, non_blocking=True) for name, value in tensors.items()}
-        return replace(self, x=self.x.to(device), rows=self.rows.to(device), labelled=self.labelled.to(device), **moved)
+        fields = {name: value.to(device, non_blocking=True) for name, value in tensors.items()}
+        return replace(
+            self, x=self.x.to(device), rows=self.rows.to(device), labelled=self.labelled.to(device), **fields
+        )
 
     def weigh(self, loss: Tensor) -> Tensor:
         """A loss of each example, `(batch,)`, times its weight."""
@@ -143,8 +147,8 @@ class ArcInputs(WordInputs):
 
     A batch's `X.inputs` holds the tensors of `WordInputs` and, with all indices from 0, `"predicate_at"`
     `(batch, predicate)`, each predicate's word; `"candidate_first"` and `"candidate_last"` `(batch, candidate)`, words;
-    -1 on padding of these. `"pair_predicate"` and `"pair_candidate"` `(batch, pair)` say which predicate and which
-    candidate a pair is of. The mask is `(batch, pair)`; feature networks expect the mask of words instead:
+    -1 on their padding. `"pair_predicate"` and `"pair_candidate"` `(batch, pair)` hold each pair's predicate and
+    candidate. The mask is `(batch, pair)`; feature networks expect the mask of words instead:
     `X(inputs, inputs["words"] > 0, size)`.
     """
 
@@ -157,13 +161,13 @@ class ChoiceInputs(WordInputs):
     """Inputs of sentences with a marked word, for which one of several candidates is chosen.
 
     A batch's `X.inputs` holds the tensors of `WordInputs` and `"candidates"` `(batch, candidate, attribute)`: each
-    candidate's attributes as indices (0 padding, 1 unknown, then `attributes` in order), the first above 0. Outputs are
-    tags of one place, the candidate's index; the mask is `(batch, 1)`, and feature networks expect the mask of words
-    instead: `X(inputs, inputs["words"] > 0, size)`.
+    candidate's attributes as indices (0 padding, 1 unknown, then `attributes` in order), the first above 0. An output
+    is one tag, the candidate's index; the mask is `(batch, 1)`, and feature networks expect the mask of words instead:
+    `X(inputs, inputs["words"] > 0, size)`.
     """
 
     attributes: Sequence[str] = ()
-    """Attributes of candidates that are known."""
+    """Known attributes of candidates."""
 
 
 @dataclass(frozen=True)
@@ -188,4 +192,4 @@ class ImageInputs:
 
     channels: int = 1
     smallest: int | None = None
-    """Fewest rows or columns of an image that is trained on, if known."""
+    """Fewest rows or columns of a training image, if known."""

@@ -1,4 +1,4 @@
-"""Text for a terminal or a markdown table: names from data are shown as they are, and none of their characters is a
+"""Text for a terminal or a markdown table: names from data are shown unchanged, and none of their characters acts as a
 command or markup."""
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ UNBOUNDED = 1 << 20
 class Console(rich.console.Console):
     """rich's console, on which brackets are no markup, colons no emoji, and control characters are visible.
 
-    In a file or pipe nothing is wrapped or cut, whatever `COLUMNS` is, and tables are aligned text without lines.
+    In a file or pipe, nothing is wrapped or cut, whatever `COLUMNS` is; tables are aligned text without lines.
     """
 
     def __init__(self, told: set[str] | None = None, **settings: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
-        self._told = set[str]() if told is None else told
+        self._printed = set[str]() if told is None else told
         self._is_drawn = self.is_terminal or self.is_jupyter
         if not self._is_drawn:
             self.width = UNBOUNDED
@@ -34,35 +34,37 @@ class Console(rich.console.Console):
     def print(self, *objects: Any, **settings: Any) -> None:
         """rich's `print`."""
         if not self._is_drawn:
-            objects = tuple(Text(plain(one)) if isinstance(one, Table) else one for one in objects)
+            objects = tuple(Text(plain(item)) if isinstance(item, Table) else item for item in objects)
         super().print(*objects, **settings)
 
     def print_once(self, text: str, **settings: Any) -> None:
-        """Print a text unless this console, or one with the same set `told`, has."""
-        if text not in self._told:
-            self._told.add(text)
+        """Print a text, unless this console, or another with the same set `told`, has printed it before."""
+        if text not in self._printed:
+            self._printed.add(text)
             self.print(text, soft_wrap=True, **settings)
 
     def render_str(self, text: str, **settings: Any) -> Text:
-        """A text as rich draws it, in tables too."""
+        """A text as rich draws it, also in tables."""
         return super().render_str(visible(text), **settings)
 
 
 def plain(table: Table) -> str:
-    """A table's title, its columns of text two blanks apart, each as wide as its longest cell, and its caption."""
+    """A table as text: its title, its columns two blanks apart, each as wide as its longest cell, and its caption."""
     columns = [[visible(str(cell)) for cell in (column.header, *column.cells)] for column in table.columns]
     widths = [max(map(len, column)) for column in columns]
-    right = [column.justify == "right" for column in table.columns]
+    is_right = [column.justify == "right" for column in table.columns]
     rows = [
-        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
+        "  ".join(
+            cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, is_right, strict=True)
+        ).rstrip()
         for row in zip(*columns, strict=True)
     ]
-    around = [[visible(str(text))] if text else [] for text in (table.title, table.caption)]
-    return "\n".join([*around[0], *rows, *around[1]])
+    captions = [[visible(str(text))] if text else [] for text in (table.title, table.caption)]
+    return "\n".join([*captions[0], *rows, *captions[1]])
 
 
 def markdown_cell(text: str) -> str:
-    """A text as it is, in a cell of a markdown table: on one line, no tag, link or formula."""
+    """The text, escaped for a cell of a markdown table: one line, without tags, links or formulas."""
     return MARKDOWN.sub(r"\\\g<0>", one_line(text))
 
 

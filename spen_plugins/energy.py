@@ -55,10 +55,10 @@ class Energy(Component):
         Uses autograd, which differentiates each operation of `forward` twice if training goes through gradient steps.
         Override it for an energy with a closed-form gradient: one derivative is then enough, which takes less time.
         """
-        recorded = torch.is_grad_enabled()
+        is_recording = torch.is_grad_enabled()
         with torch.enable_grad():
-            free = y if recorded and y.requires_grad else y.detach().requires_grad_()
-            return torch.autograd.grad(self(features, free).sum(), free, create_graph=recorded)[0]
+            argument = y if is_recording and y.requires_grad else y.detach().requires_grad_()
+            return torch.autograd.grad(self(features, argument).sum(), argument, create_graph=is_recording)[0]
 
     def log_z(self, features: Any) -> Tensor:
         """ln Z(x) = ln Σ_y exp(−E(x, y)) over all discrete y, `(batch,)`, for energies that have it in closed form.
@@ -107,12 +107,12 @@ class BoundEnergy:
 
     def __init__(self, energy: Energy, x: X) -> None:
         self.energy, self.x = energy, x
-        self._gradients = torch.is_grad_enabled()
+        self._is_recording = torch.is_grad_enabled()
 
     @cached_property
     def features(self) -> Any:
         """`energy.encode(x)`."""
-        with torch.set_grad_enabled(self._gradients):  # the gradient mode at binding, not that of the first access
+        with torch.set_grad_enabled(self._is_recording):  # the gradient mode at binding, not at the first access
             return self.energy.encode(self.x)
 
     def gradient(self, y: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ class BoundEnergy:
         return self.energy.gradient(self.features, y)
 
     def modes(self, shift: Tensor) -> Tensor:
-        """Outputs of the least E(x, y) − Σ shift · y, of the shape of `shift`; see `Energy.modes`."""
+        """Outputs that minimise E(x, y) − Σ shift · y, of the shape of `shift`; see `Energy.modes`."""
         with torch.no_grad():
             return self.energy.modes(self.features, shift)
 
@@ -128,8 +128,8 @@ class BoundEnergy:
         """ln Z(x), `(batch,)`; see `Energy.log_z`."""
         value = self.energy.log_z(self.features)
         if value.shape != (self.x.size,):
-            shape = f"returned shape {tuple(value.shape)}; expected (batch,) = ({self.x.size},)"
-            raise PluginError(f"{type(self.energy).__name__}.log_z {shape}")
+            problem = f"returned shape {tuple(value.shape)}; expected (batch,) = ({self.x.size},)"
+            raise PluginError(f"{type(self.energy).__name__}.log_z {problem}")
         return value
 
     def marginals(self) -> Tensor:
@@ -155,7 +155,7 @@ class BoundEnergy:
 
 
 def has_shape(value: Tensor | SparseLabels, sizes: Sequence[int | None]) -> bool:
-    """True if the axes have these sizes; None: any."""
+    """True if the axes have these sizes; a size of None allows any."""
     return len(sizes) == value.dim() and all(a in (None, b) for a, b in zip(sizes, value.shape, strict=True))
 
 

@@ -25,15 +25,15 @@ class EnergyLoss(Component):
     """
 
     moves_with: ClassVar[Literal["nets", "energy"]] = "nets"
-    """The player that trains this loss's own parameters: "nets", as of cost nets; or "energy", by the energy's loss."""
+    """The player that trains this loss's own parameters: "nets", as for cost nets, or "energy", by its loss."""
     running: Tensor | None = None
-    """Running sums over batches, if `net_terms` depend on some: saved with checkpoints, but not with the weights. The
-    loop then rejects accumulation and several processes, as the terms of a batch are no sum over its parts."""
+    """Running sums over batches, if `net_terms` depend on such sums: saved with checkpoints, but not with the weights.
+    The loop then rejects accumulation and several processes, because a batch's terms are not a sum over its parts."""
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The energy's loss, if it has one term, `(batch,)`."""
-        has = "several parts: call terms" if type(self).terms is not EnergyLoss.terms else "neither forward nor terms"
-        raise NotImplementedError(f"{type(self).__name__} has {has}")
+        parts = "several parts: call terms" if type(self).terms is not EnergyLoss.terms else "neither forward nor terms"
+        raise NotImplementedError(f"{type(self).__name__} has {parts}")
 
     def terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
         """Terms that the energy's parameters minimise; by default the result of `forward`."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 LONGEST = 500
-"""Characters of what was found in a file that a message shows."""
+"""Most characters of a file's content that a message shows."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tabs and line breaks
 
 
@@ -63,14 +63,14 @@ class DataError(SpenError):
 
     def __init__(self, path: object, line: int | None, found: str, expected: str) -> None:
         self.path, self.line, self.found, self.expected = str(path), line, found, expected
-        where = f"{path}:{line}" if line is not None else str(path)
-        shown = found if len(found) <= LONGEST else f"{found[:LONGEST]}…"
-        super().__init__(f"{where}: found {shown}; expected {expected}")
+        place = f"{path}:{line}" if line is not None else str(path)
+        excerpt = found if len(found) <= LONGEST else f"{found[:LONGEST]}…"
+        super().__init__(f"{place}: found {excerpt}; expected {expected}")
 
 
 @contextmanager
 def explain_missing(message: str) -> Iterator[None]:
-    """Inside, an import that fails is a ConfigError with this message, which says what to install."""
+    """Raises a ConfigError with this message, which says what to install, if an import inside fails."""
     try:
         yield
     except ImportError as error:
@@ -79,8 +79,8 @@ def explain_missing(message: str) -> Iterator[None]:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """' Did you mean 'x'?' if one of `known` is similar, else ''."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {matches[0]!r}?" if matches else ""
 
 
 def visible(text: str) -> str:
@@ -97,8 +97,8 @@ def say(text: str) -> None:
 
 @contextmanager
 def translate_plugin_errors(where: str) -> Iterator[None]:
-    """Inside, whatever a plugin's code raises is a PluginError that names its line, so that it disturbs no other
-    plugin."""
+    """Raises a PluginError that names the line, in place of any error of a plugin's code inside, so that no other
+    plugin is disturbed."""
     try:
         yield
     except PluginError:
@@ -109,10 +109,10 @@ def translate_plugin_errors(where: str) -> Iterator[None]:
 
 def _find_line(error: BaseException) -> str:
     """The plugin's innermost line in an error's traceback, ' (file, line 3)'; '' if there is none."""
-    others = {"importlib", "pluggy", "pydantic", "spen_plugins", "torch"}
+    packages = {"importlib", "pluggy", "pydantic", "spen_plugins", "torch"}
     lines = [
         f" ({frame.f_code.co_filename}, line {line})"
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if str(frame.f_globals.get("__name__")).partition(".")[0] not in others
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in packages
     ]
     return lines[-1] if lines else ""

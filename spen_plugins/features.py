@@ -33,7 +33,7 @@ class FeatureNetwork(nn.Module):
     passed in the inference net itself, within another feature network, or if that net has none: the default is None."""
 
     parts: ClassVar[Mapping[str, str]] = {}
-    """Keys of its table that hold tables of other feature networks, as of `Component.parts`; the builder makes them
+    """Keys of its table that hold tables of other feature networks, as in `Component.parts`; the builder makes them
     and passes them to the constructor by key."""
 
     def __init__(self, config: Any, task: Task) -> None:
@@ -45,7 +45,7 @@ class FeatureNetwork(nn.Module):
     none by default. Networks of one class with equal values of these keys, and equal weights of that part, can."""
 
     def share(self, other: FeatureNetwork) -> None:
-        """Take another network's shared part in place of the own; called only where `shareable` names keys."""
+        """Take another network's shared part in place of its own; called only if `shareable` names keys."""
 
     def shared_part(self) -> nn.Module | None:
         """The part that networks of several tasks can share; None by default."""

@@ -1,4 +1,4 @@
-"""A task over files of JSON lines: what most tasks do alike, so that a new one has little left to write."""
+"""A task over files of JSON lines, with the methods that most tasks share, so that a new task needs little code."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class ExactMatch(Metric):
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._right: list[Tensor] = []
-        self._known: list[Tensor] = []
+        self._correct: list[Tensor] = []
+        self._labelled: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
         if batch.gold is not None:
-            same = (self._task.decode(proposal, batch.x) == batch.gold).flatten(1).all(1)
-            self._right.append((same & batch.labelled).double().cpu())
-            self._known.append(batch.labelled.double().cpu())
+            is_correct = (self._task.decode(proposal, batch.x) == batch.gold).flatten(1).all(1)
+            self._correct.append((is_correct & batch.labelled).double().cpu())
+            self._labelled.append(batch.labelled.double().cpu())
 
     def compute(self) -> dict[str, Any]:
-        right, known = self.ratios()
-        return {"exact_match": float(right.sum() / known.sum().clamp(min=1))}
+        correct, labelled = self.ratios()
+        return {"exact_match": float(correct.sum() / labelled.sum().clamp(min=1))}
 
     def ratios(self) -> tuple[Tensor, Tensor]:
-        none = torch.zeros(0, dtype=torch.double)
-        return torch.cat([none, *self._right]), torch.cat([none, *self._known])
+        empty = torch.zeros(0, dtype=torch.double)
+        return torch.cat([empty, *self._correct]), torch.cat([empty, *self._labelled])
 
 
 class FileTask(Task):
@@ -68,7 +68,7 @@ class FileTask(Task):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.parts: dict[str, Sequence[Any]] = {}
-        self._learned: dict[str, Any] = {}
+        self._facts: dict[str, Any] = {}
 
     def learn(self, examples: Sequence[Any]) -> dict[str, Any]:
         """Facts of the training examples, as JSON values by name: a vocabulary, names of labels; none by default."""
@@ -79,7 +79,7 @@ class FileTask(Task):
         """Set `space` and `inputs`.
 
         Args:
-            facts: those of `learn`, by name.
+            facts: the facts that `learn` returns, by name.
         """
 
     def load(self) -> None:
@@ -101,10 +101,10 @@ class FileTask(Task):
         ]
 
     def facts(self) -> dict[str, Any]:
-        return self._learned
+        return self._facts
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._learned = dict(facts)
+        self._facts = dict(facts)
         self.set_up(**facts)
 
     def metric(self) -> Metric:
@@ -122,7 +122,7 @@ class FileTask(Task):
         return {name: sha256(locate(name)) for name in self.files().values()}
 
     def index(self, sentences: Sequence[Sequence[str]]) -> dict[str, Tensor]:
-        """Tensors of sentences for the feature networks, which `collate` puts beside its own inputs."""
+        """Tensors of sentences for the feature networks, which `collate` adds to its own inputs."""
         inputs: dict[str, Tensor] = {}
         for indexer in self.indexers.values():
             inputs |= indexer.collate([indexer.index(words) for words in sentences])

@@ -22,7 +22,7 @@ class InferenceNet(Component):
     iterative: ClassVar[bool] = False
     """True if prediction is iterative; its proposals then have `iterates` while `keep_iterates` is set."""
     chooses: ClassVar[bool] = False
-    """True if its proposals have `chosen`, outputs that the task takes as they are, without a threshold of its own."""
+    """True if its proposals have `chosen`, outputs that the task takes unchanged, without its own threshold."""
     keep_iterates: bool = False
     """If true, proposals keep the iterates; set by callers that need them."""
 
@@ -40,7 +40,7 @@ class InferenceNet(Component):
         return []
 
     def choose(self, choice: Mapping[str, float]) -> None:
-        """Predict with one of `choices` from here on."""
+        """Predict with one of `choices` from now on."""
         raise NotImplementedError
 
 
@@ -63,7 +63,7 @@ def join_nets(nets: NamedParts | None, where: str, missing: str) -> nn.ModuleDic
     """The nets of a mean, as modules.
 
     Raises:
-        ConfigError: there are none, with `missing` as its message, or one predicts by an energy.
+        ConfigError: there are no nets (the message is `missing`), or a net predicts by an energy.
     """
     if not nets:
         raise ConfigError(missing)
@@ -79,7 +79,7 @@ class CostNet(Component):
     """
 
     def bind(self, net: InferenceNet) -> None:
-        """Bind to the test-time net after both are built: a net on its features gets their width here."""
+        """Bind to the test-time net after both are built: a cost net on its features gets their width here."""
 
     def forward(self, batch: Batch, proposal: Proposal) -> Proposal:
         """A proposal that should violate the margin, given the batch and the test-time net's proposal."""

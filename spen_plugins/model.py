@@ -28,8 +28,8 @@ class Model(nn.Module):
 
     def propose(self, x: X) -> Proposal:
         """The model's proposal for x."""
-        bound = self.energy.at(x) if self.inference_net.uses_energy and self.energy is not None else None
+        bound_energy = self.energy.at(x) if self.inference_net.uses_energy and self.energy is not None else None
         if self.predicts_in is None:
-            return self.inference_net(x, bound)
+            return self.inference_net(x, bound_energy)
         with torch.autocast(next(self.parameters()).device.type, self.predicts_in):
-            return self.inference_net(x, bound)
+            return self.inference_net(x, bound_energy)

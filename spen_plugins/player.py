@@ -15,7 +15,7 @@ from spen_plugins.settings.config import Config
 _LAYER = re.compile(r"(?P<encoder>.*?\.encoder)\.(?:\w+\.)*?(?:layers?|blocks?|h)\.(?P<layer>\d+)\.")
 """A parameter of a layer of a feature network's `encoder`, by the names that Hugging Face's models have."""
 ALL = "*"
-"""In place of a prefix: all parameters."""
+"""Stands for all parameters, in place of a prefix."""
 _EMBEDDINGS = re.compile(r"(?P<encoder>.*?\.encoder)\.(?:.*\.)?\w*(?:embed|wte|wpe)\w*\.")
 
 
@@ -67,8 +67,8 @@ class Schedule(Config):
         if self.type == "constant":
             return 1.0
         progress = min(1.0, (update - warmup) / max(1, planned - warmup))
-        left = 1 - progress if self.type == "linear" else (1 + math.cos(math.pi * progress)) / 2
-        return self.final + (1 - self.final) * left
+        remainder = 1 - progress if self.type == "linear" else (1 + math.cos(math.pi * progress)) / 2
+        return self.final + (1 - self.final) * remainder
 
 
 class Player(Config):
@@ -128,9 +128,9 @@ class Player(Config):
             parameters: parameters by their names in the model.
         """
         groups: dict[float, list[nn.Parameter]] = {1.0: []}
-        below = layers_below_top(parameters)
+        depths = layers_below_top(parameters)
         for name, parameter in parameters.items():
-            rate = self.multiplier(name) * self.layer_decay ** below.get(name, 0)
+            rate = self.multiplier(name) * self.layer_decay ** depths.get(name, 0)
             groups.setdefault(rate, []).append(parameter)
         return {multiplier: group for multiplier, group in groups.items() if group}
 
@@ -143,15 +143,15 @@ def layers_below_top(names: Iterable[str]) -> dict[str, int]:
     """
     names = list(names)
     layers = {name: (match["encoder"], int(match["layer"])) for name in names if (match := _LAYER.match(name))}
-    top: dict[str, int] = {}
+    top_layers: dict[str, int] = {}
     for encoder, layer in layers.values():
-        top[encoder] = max(top.get(encoder, 0), layer)
-    below = {name: top[encoder] - layer for name, (encoder, layer) in layers.items()}
+        top_layers[encoder] = max(top_layers.get(encoder, 0), layer)
+    depths = {name: top_layers[encoder] - layer for name, (encoder, layer) in layers.items()}
     for name in names:
         match = _EMBEDDINGS.match(name)
-        if match and match["encoder"] in top and name not in below:
-            below[name] = top[match["encoder"]] + 1
-    return below
+        if match and match["encoder"] in top_layers and name not in depths:
+            depths[name] = top_layers[match["encoder"]] + 1
+    return depths
 
 
 def is_below(name: str, prefix: str) -> bool:

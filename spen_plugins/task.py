@@ -1,4 +1,4 @@
-"""A task: reader, output space and score of a problem, all that is known before training."""
+"""A task: the reader, output space and score of a problem, which are all known before training."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PARTS = ("train", "validation", "test")
 FILES = ("file", *PARTS)
 """Fields of a task's config that name files of examples: one with all parts, or one for each."""
 HELD_OUT = 0.2
-"""Share of the training examples that validate where no validation part is given in Python."""
+"""Share of the training examples used for validation if the data given in Python have no validation part."""
 COUNTED = 100_000
-"""About the most training examples in which labels and tags are counted; of more, some evenly apart."""
+"""Approximate limit of the training examples in which labels and tags are counted; more are sampled evenly."""
 
 
 class Indexer(ABC):
@@ -70,7 +70,7 @@ class Metric(ABC):
         return {}
 
     def ratios(self) -> tuple[Tensor, Tensor] | None:
-        """Each example's contribution to the selection score, for tests over examples; None if it is no ratio of sums.
+        """Each example's contribution to the selection score, for tests over examples; None unless it is such a ratio.
 
         Returns:
             Numerator and denominator, `(examples,)` each, in the order of `update`; 0 and 0 for an example without
@@ -100,7 +100,7 @@ class Task(ABC):
     selection: str
     """Name of the metric that picks the best epoch; higher is better. Set by instances if the config decides."""
     lower_is_better: ClassVar[Collection[str]] = ()
-    """Names of the metrics of which low values are good, for tables."""
+    """Names of the metrics whose low values are good, for tables."""
     file_has_parts: ClassVar[bool] = False
     """True if a file of all parts says which part each example is of, and `read` returns its test part."""
 
@@ -189,11 +189,11 @@ def _convert_to_json(value: Any) -> Any:
 
 
 def read_gold(task: Task, batch_size: int) -> Iterator[Tensor]:
-    """Gold of the training examples that have it, `(example, 1, *variables)` for each batch; of a large part, in some
-    batches, evenly apart, with about `COUNTED` examples. None of a restored task."""
+    """Gold of the training examples that have it, `(example, 1, *variables)` for each batch. A large part is sampled in
+    evenly spaced batches, with about `COUNTED` examples. A restored task yields none."""
     examples = task.part("train")
-    every = max(1, -(-len(examples) // COUNTED))
-    for start in range(0, len(examples), every * batch_size):  # rows side by side are read at once from disk
+    stride = max(1, -(-len(examples) // COUNTED))
+    for start in range(0, len(examples), stride * batch_size):  # rows side by side are read at once from disk
         batch = task.collate(examples[start : start + batch_size])
         if batch.gold is not None:
             yield batch.gold[batch.labelled]

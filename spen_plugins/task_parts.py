@@ -1,4 +1,4 @@
-"""Optional parts of a task: what only some tasks can do. A task inherits from `Task` and from the parts that it has."""
+"""Optional parts of a task, which only some tasks have. A task inherits from `Task` and from its optional parts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class TakesExamples(ABC):
 
     @abstractmethod
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
-        """In place of `load`: examples that are given in Python.
+        """Take examples that are given in Python, in place of `load`.
 
         Args:
             parts: name of each part -> its inputs and its outputs, a pair, in the task's own form.
-            held_out: share of the training examples that validate if there is no part `validation`.
+            held_out: share of the training examples used for validation if there is no part `validation`.
             seed: seed of their choice.
 
         Raises:
@@ -50,7 +50,7 @@ class PartlyLabelled(ABC):
     @property
     @abstractmethod
     def keys_without_gold(self) -> Sequence[str]:
-        """Dotted keys of the config that give examples without gold, as `task.unlabelled`; empty if all have it."""
+        """Dotted keys of the config for examples without gold, such as `task.unlabelled`; empty if all have gold."""
 
 
 class Augments(ABC):
@@ -82,11 +82,11 @@ class ReadsDocs(ABC):
 
 
 class ReadsInputs(ABC):
-    """A task that reads a file in another way if its outputs are not wanted."""
+    """A task that reads a file in another way if its outputs are not needed."""
 
     @abstractmethod
     def read_inputs(self, path: str) -> Sequence[Any]:
-        """Examples of a file for prediction alone: its outputs, if there are any, are not looked at."""
+        """Examples of a file for prediction alone: its outputs, if there are any, are ignored."""
 
 
 class NamesColumns:
@@ -150,7 +150,7 @@ class FitsDecoder(ABC):
 
     @abstractmethod
     def use_threshold(self) -> float | None:
-        """Decode by a threshold from now on, for outputs that are no probabilities, such as an optimiser's.
+        """Decode by a threshold from now on, for outputs that are not probabilities, such as an optimiser's.
 
         Returns:
             The threshold; None if `decode` needs no change.
@@ -181,7 +181,7 @@ class Rewards(ABC):
 
     def rule_votes(self) -> Tensor | None:
         """The side of each rule on each label or tag, `(rule, value)`: 1 for it, −1 against it, 0 neither; None by
-        default. `x.inputs[FIRED]` `(batch, [token,] rule)` then tells where each rule holds."""
+        default. `x.inputs[FIRED]` `(batch, [token,] rule)` then marks the places where each rule holds."""
         return None
 
 
@@ -199,7 +199,7 @@ class SharesSentences(ABC):
 
 
 def parse_all(task: Task, items: Any) -> Sequence[Any]:
-    """Examples of a list of Python values, a DataFrame's rows or a matrix; a DataError has the wrong item's index."""
+    """Examples of a list of Python values, a DataFrame's rows or a matrix; a DataError names the wrong item's index."""
     if isinstance(task, TakesMatrices) and is_matrix(items):
         return [] if getattr(items, "shape", [1])[0] == 0 else task.parse_matrix(items)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
@@ -212,13 +212,13 @@ def parse_all(task: Task, items: Any) -> Sequence[Any]:
             examples.append(parse_item(task, item))
         except DataError as error:
             is_row = isinstance(task, TakesMatrices) and isinstance(item, (list, tuple, np.ndarray))
-            wanted = error.expected + "; or all rows as an array or a DataFrame" * is_row
-            raise DataError(f"{error.path} {number}", error.line, error.found, wanted) from None
+            expected = error.expected + "; or all rows as an array or a DataFrame" * is_row
+            raise DataError(f"{error.path} {number}", error.line, error.found, expected) from None
     return examples
 
 
 def parse_item(task: Task, item: Any) -> Any:
-    """`task.parse` of an item, with a DataError for one of so wrong a form that Python says so."""
+    """Parses an item with `task.parse`; a Python error caused by its form becomes a DataError."""
     try:
         return task.parse(item)
     except (LookupError, TypeError, AttributeError) as error:
@@ -236,7 +236,7 @@ def read_inputs(task: Task, path: str) -> Sequence[Any]:
 
 
 def fitted_facts(task: Task) -> set[str]:
-    """Names of the task's facts that the validation part's scores decide, and not the data."""
+    """Names of the task's facts that are fitted to the validation part's scores, not taken from the data."""
     return set(task.fitted_facts) if isinstance(task, FitsDecoder) else set()
 
 

@@ -23,7 +23,7 @@ from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
 SMALLEST_BATCH = 8
-"""Examples in a batch below which `epoch_updates` makes batches no smaller."""
+"""Smallest batch to which `epoch_updates` reduces batches, in examples."""
 
 
 class TrainerConfig(Config):
@@ -53,7 +53,7 @@ class TrainerConfig(Config):
     """Also logs scores of gradient-based inference while the energy trains; `spen plot gbi` of spen-e2e draws them."""
 
     def choose_batch_size(self, examples: int) -> int:
-        """Examples in a batch, of a training part of this many."""
+        """Examples in a batch, for a training part of this many examples."""
         if self.epoch_updates == 1:
             return self.batch_size
         return min(self.batch_size, max(SMALLEST_BATCH, examples // self.epoch_updates))
@@ -149,9 +149,9 @@ class Phase:
     Args:
         name: shown in logs and errors; unique in a stage.
         trains: prefixes of parameter names, `("energy",)`.
-        loss: context -> terms; the phase minimises the mean of their sum. One with `state_dict` and `load_state_dict`
-            (tensors, numbers, lists and tables) is saved with the checkpoint.
-        player: optimiser, learning rates, clipping, and how many updates in a row.
+        loss: context -> terms; the phase minimises the mean of their sum. A loss with `state_dict` and
+            `load_state_dict` (tensors, numbers, lists and tables) is saved with the checkpoint.
+        player: optimiser, learning rates, clipping, and the number of updates in a row.
         gradient: the rule that turns the loss into gradients; likewise saved if it has a state.
         second_derivatives: true if the rule differentiates gradients of the nets' weights again: attention then uses
             kernels that support it, throughout the stage.
@@ -190,7 +190,7 @@ class Stage:
         patience: epochs without a better score before the stage ends.
         examples: the training examples; None for the training part.
         gold: if true, its phases see the examples' gold.
-        goes_on: if true, the best score and weights of the stage before stay the best until this one has better ones.
+        goes_on: if true, the previous stage's best score and weights stay the best until this stage has better ones.
     """
 
     name: str

@@ -12,20 +12,20 @@ from typing import Any
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """The README as home page; a page for each notebook, named as it is: its texts, its code, and what it printed."""
+    """Adds the README as home page, and a page of the same name for each notebook: its texts, code and output."""
     from mkdocs.structure.files import File
 
     readme = Path(config.config_file_path).with_name("README.md").read_text(encoding="utf-8")
-    files.append(File.generated(config, "index.md", content=_home(readme)))
+    files.append(File.generated(config, "index.md", content=_rewrite_links(readme)))
     for file in [file for file in files if file.src_uri.endswith(".ipynb")]:
-        text = _page(json.loads(Path(file.abs_src_path).read_text(encoding="utf-8")))
+        text = _write_page(json.loads(Path(file.abs_src_path).read_text(encoding="utf-8")))
         files.append(File.generated(config, f"{file.src_uri.removesuffix('.ipynb')}.md", content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Names in place of `<!-- names of PACKAGE -->`; links to notebooks lead to their pages, which link to them."""
-    markdown = re.sub(r"^<!-- names of (\S+) -->$", _names, markdown, flags=re.MULTILINE)
+    """Replaces `<!-- names of PACKAGE -->` by these names. Links to notebooks lead to their pages, which link back."""
+    markdown = re.sub(r"^<!-- names of (\S+) -->$", _write_names, markdown, flags=re.MULTILINE)
     markdown = re.sub(r"(\]\((?!https?:)[^)\s]+)\.ipynb(?=[)#])", r"\1.md", markdown)
     if (path := Path(page.file.src_uri)).parent.name == "notebooks":
         title, _, rest = markdown.partition("\n")
@@ -33,13 +33,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return markdown
 
 
-def _home(readme: str) -> str:
-    """Links lead from docs/ on; those to other files of the repository are text."""
+def _rewrite_links(readme: str) -> str:
+    """Makes links relative to docs/; links to other files of the repository become text."""
     readme = re.sub(r"(?<!!)\[([^]]+)\]\((?!https?:|docs/)[^)]+\)", r"\1", readme)
     return re.sub(r"\]\(docs/", "](", readme)
 
 
-def _page(notebook: Any) -> str:
+def _write_page(notebook: Any) -> str:
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
@@ -50,15 +50,17 @@ def _page(notebook: Any) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _names(found: re.Match[str]) -> str:
-    """A table of a package's names, and the documentation of each; hooks have neither."""
-    package = import_module(found[1])
-    known = {name: getattr(package, name) for name in sorted(package.__all__, key=str.lower) if name[0] != "_"}
-    names = {name: value for name, value in known.items() if not isinstance(value, FunctionType) or value.__doc__}
-    style = "\n    options: {docstring_style: numpy}" if found[1].endswith(".sklearn") else ""
-    rows = [f"| [`{name}`](#{found[1]}.{name}) | {_summarise(value)} |" for name, value in names.items()]
+def _write_names(match: re.Match[str]) -> str:
+    """A table of a package's names, and the documentation of each, without hooks."""
+    package = import_module(match[1])
+    members = {name: getattr(package, name) for name in sorted(package.__all__, key=str.lower) if name[0] != "_"}
+    documented = {
+        name: value for name, value in members.items() if not isinstance(value, FunctionType) or value.__doc__
+    }
+    style = "\n    options: {docstring_style: numpy}" if match[1].endswith(".sklearn") else ""
+    rows = [f"| [`{name}`](#{match[1]}.{name}) | {_summarise(value)} |" for name, value in documented.items()]
     return "\n\n".join(
-        ["\n".join(["| name | |", "|---|---|", *rows]), *(f"::: {found[1]}.{name}{style}" for name in names)]
+        ["\n".join(["| name | |", "|---|---|", *rows]), *(f"::: {match[1]}.{name}{style}" for name in documented)]
     )
 
 

@@ -1,4 +1,4 @@
-"""The end of a tool whose data, runs or arguments are wrong."""
+"""Ends a tool whose data, runs or arguments are wrong."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 
 The core is spen_plugins, the plugins are below plugins/. Empty lines count. A function's length is from `def` to its
 last line. Its complexity is 1 plus the number of branches, loops, exception handlers, cases of a match, `and` and `or`,
-comprehensions and their conditions; functions inside it count apart. Its parameters exclude `self`, `cls`, `*args` and
-`**kwargs`. Lengths, complexities and parameters are those of core and plugins.
+comprehensions and their conditions; functions inside it are counted separately. Its parameters exclude `self`, `cls`,
+`*args` and `**kwargs`. Lengths, complexities and parameters are those of core and plugins.
 
 The way of a run: `spen-run srl_seal` is traced from `main` until the loop trains its first batch (`run_batch`). Each
 call in one of the packages cli, report (earlier: research), runs, config, registry and loop, from top to bottom, passes
@@ -52,22 +52,22 @@ def main() -> None:
     options = parser.parse_args()
     if options.trace:
         trace(options.trace)
-    now = House(ROOT)
-    columns = {"now": now.measures()}
+    checkout = House(ROOT)
+    columns = {"now": checkout.measures()}
     if options.against:
         with tempfile.TemporaryDirectory() as folder:
             tree = subprocess.run(["git", "archive", options.against], cwd=ROOT, check=True, stdout=subprocess.PIPE)
             with tarfile.open(fileobj=io.BytesIO(tree.stdout)) as archive:
                 archive.extractall(folder, filter="data")
             columns = {options.against: House(Path(folder).resolve()).measures(), **columns}
-    rows = [["", *columns], *([name, *(found[name] for found in columns.values())] for name in columns["now"])]
+    rows = [["", *columns], *([name, *(values[name] for values in columns.values())] for name in columns["now"])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rows.insert(1, ["-" * width for width in widths])
     for row in rows:
         print("|", " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)), "|")
     for title, functions in (
-        (f"complexity of {COMPLEX} or more", [(f.complexity, f) for f in now.complex_functions()]),
-        (f"{PARAMETERS} parameters or more", [(f.parameters, f) for f in now.long_signatures()]),
+        (f"complexity of {COMPLEX} or more", [(f.complexity, f) for f in checkout.complex_functions()]),
+        (f"{PARAMETERS} parameters or more", [(f.parameters, f) for f in checkout.long_signatures()]),
     ):
         print(f"\nNow of {title}:")
         for number, function in sorted(functions, key=lambda pair: -pair[0]):
@@ -103,16 +103,16 @@ class Function:
 
 
 def decisions(node: ast.AST) -> int:
-    """Decisions in a node; those of functions and classes inside are theirs."""
+    """Decisions in a node, without those of functions and classes inside it."""
     if isinstance(node, Definition | ast.ClassDef):
         return 0
     if isinstance(node, ast.BoolOp):
-        own = len(node.values) - 1
+        count = len(node.values) - 1
     elif isinstance(node, ast.comprehension):
-        own = 1 + len(node.ifs)
+        count = 1 + len(node.ifs)
     else:
-        own = int(isinstance(node, _BRANCHES))
-    return own + sum(decisions(child) for child in ast.iter_child_nodes(node))
+        count = int(isinstance(node, _BRANCHES))
+    return count + sum(decisions(child) for child in ast.iter_child_nodes(node))
 
 
 class House:
@@ -122,7 +122,7 @@ class House:
         self.root = root
 
     def files(self, *folders: str) -> Iterator[Path]:
-        """Python files below folders, build folders left out."""
+        """Python files below folders, without those in build folders."""
         for folder in folders:
             for path in sorted((self.root / folder).rglob("*.py")):
                 if "build" not in path.relative_to(self.root).parts:
@@ -149,8 +149,8 @@ class House:
 
     def measures(self) -> dict[str, str]:
         """The value of each measure, as text."""
-        everything = self.files("spen_plugins", "plugins", "tools", "tests")
-        [(folder, most)] = Counter(path.parent for path in everything).most_common(1)
+        files = self.files("spen_plugins", "plugins", "tools", "tests")
+        [(folder, count)] = Counter(path.parent for path in files).most_common(1)
         longest = max(self.files("spen_plugins", "plugins"), key=count_lines)
         bases = re.compile(r"\(sp\.\w*Task\b")
         [task] = [path for path in self.files("docs/tutorial") if bases.search(path.read_text(encoding="utf-8"))]
@@ -159,7 +159,7 @@ class House:
             "lines of the core": f"{self.lines('spen_plugins'):,}",
             "lines of core and plugins": f"{self.lines('spen_plugins', 'plugins'):,}",
             "lines of tests": f"{self.lines('tests'):,}",
-            "most files in one folder": f"{most} ({self.name(folder)})",
+            "most files in one folder": f"{count} ({self.name(folder)})",
             "longest module": f"{count_lines(longest)} ({self.name(longest)})",
             "median lines of a function": f"{median(function.lines for function in self.functions):g}",
             "modules that spen-run passes through; climbs back up": self.way_of_a_run(),
@@ -174,14 +174,14 @@ class House:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, str(Path(__file__).resolve()), "--trace", f"{folder}/run"]
             environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+            process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         try:
-            found = json.loads(done.stdout)
+            result = json.loads(process.stdout)
         except ValueError:
-            raise SystemExit(f"the trace of {self.root} failed:\n{done.stderr}") from None
-        if not Path(found["file"]).is_relative_to(self.root):
-            raise SystemExit(f"the trace imported {found['file']}; expected files of {self.root}")
-        return f"{found['modules']}; {found['climbs']}"
+            raise SystemExit(f"the trace of {self.root} failed:\n{process.stderr}") from None
+        if not Path(result["file"]).is_relative_to(self.root):
+            raise SystemExit(f"the trace imported {result['file']}; expected files of {self.root}")
+        return f"{result['modules']}; {result['climbs']}"
 
     def name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()

@@ -43,13 +43,13 @@ def executed(path: Path, folder: Path) -> Any:
 
 
 def text_alone(notebook: Any) -> Any:
-    """The notebook without pictures, HTML, warnings and other messages, and what differs from run to run."""
+    """The notebook without pictures, HTML, warnings, other messages, and anything that differs from run to run."""
     notebook.metadata = {key: notebook.metadata[key] for key in ("kernelspec", "language_info")}
     notebook.metadata.language_info = {"name": "python"}
     for cell in notebook.cells:
         cell.metadata = {}
         if cell.cell_type == "code":
-            cell.outputs = _joined([_text(output) for output in cell.outputs if _is_text(output)])
+            cell.outputs = _join_streams([_reduce_to_text(output) for output in cell.outputs if _is_text(output)])
     return notebook
 
 
@@ -59,14 +59,14 @@ def _is_text(output: Any) -> bool:
     return not any(kind.startswith("image/") for kind in output.data)
 
 
-def _text(output: Any) -> Any:
+def _reduce_to_text(output: Any) -> Any:
     if output.output_type != "stream":
         output.data = {"text/plain": output.data["text/plain"]}
     return output
 
 
-def _joined(outputs: list[Any]) -> list[Any]:
-    """The outputs, what was printed in succession as one: a kernel sends it in as many pieces as it takes time."""
+def _join_streams(outputs: list[Any]) -> list[Any]:
+    """Joins consecutive printed outputs, which a kernel sends in pieces that depend on timing."""
     joined: list[Any] = []
     for output in outputs:
         if joined and output.output_type == joined[-1].output_type == "stream":

@@ -42,9 +42,9 @@ def main() -> None:
     wheels = build(options.out, sdist=options.sdist)
     print("| wheel | kB | licence | texts of licences |\n|---|---:|---|---|")
     for wheel in wheels:
-        about = metadata(wheel)
-        texts = ", ".join(f"`{name}`" for name in about.get_all("License-File", []))
-        print(f"| `{about['Name']}` | {wheel.stat().st_size / 1000:.0f} | {about['License']} | {texts} |")
+        headers = metadata(wheel)
+        texts = ", ".join(f"`{name}`" for name in headers.get_all("License-File", []))
+        print(f"| `{headers['Name']}` | {wheel.stat().st_size / 1000:.0f} | {headers['License']} | {texts} |")
 
 
 def build(out: Path, folders: Iterable[Path] = FOLDERS, *, sdist: bool = False) -> list[Path]:
@@ -52,19 +52,19 @@ def build(out: Path, folders: Iterable[Path] = FOLDERS, *, sdist: bool = False) 
     hooks = ["build_wheel", *(["build_sdist"] if sdist else [])]
     wheels = []
     for folder in folders:
-        with tempfile.TemporaryDirectory() as place:
-            copy = Path(place) / "source"
+        with tempfile.TemporaryDirectory() as temporary:
+            copy = Path(temporary) / "source"
             copy_distribution(folder, copy)
             command = [sys.executable, "-c", BUILD, str(out.resolve()), *hooks]
-            done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"{folder}: {done.stderr}")
-        wheels.append(out / done.stdout.splitlines()[-1].split()[0])
+            process = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+        if process.returncode:
+            sys.exit(f"{folder}: {process.stderr}")
+        wheels.append(out / process.stdout.splitlines()[-1].split()[0])
     return wheels
 
 
 def copy_distribution(folder: Path, copy: Path) -> None:
-    """Copy what a distribution is built from; symbolic links become files."""
+    """Copy the sources of a distribution; symbolic links become files."""
     copy.mkdir()
     for name in FILES:
         if (folder / name).is_dir():

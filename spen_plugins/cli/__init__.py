@@ -11,19 +11,19 @@ import platform
 from collections.abc import Mapping
 
 MMAP_THRESHOLD = 8 * 2**20
-"""Bytes. Blocks of 1 MiB and more would leave fewer holes still, but nets with large tensors train 1.3 times longer."""
+"""Bytes. A threshold of 1 MiB leaves even fewer holes, but nets with large tensors then train 1.3 times longer."""
 
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
 
 
 def return_large_blocks(environment: Mapping[str, str] = os.environ) -> bool:
-    """Have glibc return large blocks to the system as soon as they are freed. Returns true if it was done.
+    """Make glibc return large blocks to the system as soon as they are freed; returns true if it worked.
 
-    By itself it keeps blocks of up to 32 MiB for the next ones. Batches of sentences have other sizes each time, which
-    leaves holes that nothing fits: resident memory grew to 1.7 times what was in use (tools/bench/bench_memory.py).
+    By default glibc keeps blocks of up to 32 MiB for reuse. Batches of sentences differ in size, so they leave holes
+    that nothing fits: resident memory grew to 1.7 times the memory in use (tools/bench/bench_memory.py).
 
     Args:
-        environment: with `MALLOC_…` or `GLIBC_TUNABLES` set, the user has settled it, and nothing is done.
+        environment: if it sets `MALLOC_…` or `GLIBC_TUNABLES`, the user's choice is kept.
     """
     is_set = any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in environment)
     if is_set or platform.libc_ver()[0] != "glibc":
@@ -32,6 +32,6 @@ def return_large_blocks(environment: Mapping[str, str] = os.environ) -> bool:
     return bool(mallopt(_MMAP, MMAP_THRESHOLD) and mallopt(_TRIM, 2 * MMAP_THRESHOLD))
 
 
-# Spinning threads make a busy machine many times slower. OpenMP reads this when torch is loaded.
+# Spinning threads make a busy machine many times slower. OpenMP reads this setting when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 return_large_blocks()

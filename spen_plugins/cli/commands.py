@@ -30,7 +30,7 @@ FIGURES = {
     "masks": "spen-images",
     "trajectory": "spen-e2e",
 }
-"""Figures in the docs, likewise."""
+"""Figures in the docs -> the distribution that provides them."""
 
 
 PANELS = {
@@ -43,7 +43,7 @@ PANELS = {
 
 
 class Commands(Group):
-    """The core's commands, imported when used, and those of plugins, searched when a name is not the core's."""
+    """The core's commands, imported when used, and those of plugins, searched for if a name is not the core's."""
 
     kind, program = "command", "spen"
     elsewhere: Mapping[str, str] = ELSEWHERE
@@ -62,7 +62,7 @@ class Commands(Group):
         return PluginHost()
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
-        """The core's commands in order, then those of plugins that can be imported."""
+        """The core's commands in order, then those of importable plugins."""
         return [*self._core, *sorted(set(map(spell_command, self.host.providers(self.kind))) - self._core.keys())]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
@@ -82,7 +82,7 @@ class Commands(Group):
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
         """Write the help, and errors of plugins to stderr."""
         super().format_help(ctx, formatter)
-        for note in self._notes():
+        for note in self._list_notes():
             say(note)
 
     def _describe_missing(self, name: str) -> str:
@@ -95,12 +95,15 @@ class Commands(Group):
         return f"{command} comes with the plugin {distribution}, which is not installed: pip install {distribution}"
 
     def _describe_unknown(self, ctx: typer.Context, name: str) -> str:
-        near = did_you_mean(name, [*self.list_commands(ctx), *self.elsewhere])
+        suggestion = did_you_mean(name, [*self.list_commands(ctx), *self.elsewhere])
         return "\n".join(
-            [f"unknown {self.kind} {name!r}.{near} `{self.program} --help` lists all {self.kind}s", *self._notes()]
+            [
+                f"unknown {self.kind} {name!r}.{suggestion} `{self.program} --help` lists all {self.kind}s",
+                *self._list_notes(),
+            ]
         )
 
-    def _notes(self) -> list[str]:
+    def _list_notes(self) -> list[str]:
         return [f"note: {plugin.error}" for plugin in self.host.known.values() if plugin.error is not None]
 
 
@@ -113,31 +116,31 @@ class Figures(Commands):
 
 
 class PluginCommand(Command):
-    """A command of a plugin, imported when it, or its own help, is run."""
+    """A command of a plugin, imported when the command or its help runs."""
 
     def __init__(self, host: PluginHost, kind: str, plugins: Sequence[str], name: str) -> None:
-        self._host, self._kind, self._plugins, self._short = host, kind, plugins, name.replace("-", "_")
-        super().__init__(name, help=" ".join(map(self._summary, plugins)), rich_help_panel="From plugins")
+        self._host, self._kind, self._plugins, self._registered_name = host, kind, plugins, name.replace("-", "_")
+        super().__init__(name, help=" ".join(map(self._summarise, plugins)), rich_help_panel="From plugins")
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the imported command."""
-        return report_errors(self._import)().make_context(info_name, args, parent, **extra)
+        return report_errors(self._import_command)().make_context(info_name, args, parent, **extra)
 
-    def _import(self) -> Any:
+    def _import_command(self) -> Any:
         if len(self._plugins) > 1:
-            who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
-            raise PluginError(f"{self._kind} {self.name!r} is provided by {who}; uninstall all but one")
-        return _make_command(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
+            providers = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
+            raise PluginError(f"{self._kind} {self.name!r} is provided by {providers}; uninstall all but one")
+        return _make_command(str(self.name), self._host.member(self._kind, self._plugins[0], self._registered_name))
 
-    def _summary(self, plugin: str) -> str:
-        target = self._host.load(plugin)[self._kind][self._short]
+    def _summarise(self, plugin: str) -> str:
+        target = self._host.load(plugin)[self._kind][self._registered_name]
         return visible(f"{read_docstring(target)} ({self._host.known[plugin].distribution})".strip())
 
 
 def read_docstring(target: Callable[..., Any] | str) -> str:
-    """The first line of a function's docstring; of `"module:function"` read from its source, without importing it.
+    """The first line of a function's docstring; "" without a docstring or source.
 
-    "" without a docstring or source.
+    For `"module:function"`, it is read from the source without importing it.
     """
     if not isinstance(target, str):
         return (target.__doc__ or "").strip().partition("\n")[0]
@@ -154,13 +157,13 @@ def read_docstring(target: Callable[..., Any] | str) -> str:
 
 
 def _make_command(name: str, value: Any) -> Any:
-    """The click command of a function or of an application with subcommands, which reports errors."""
+    """The click command of a function or of an application with subcommands; it reports errors."""
     if not isinstance(value, typer.Typer):
         function, value = value, make_app()
         value.command(name)(function)
     command = typer.main.get_command(value)
     command.name, command.help = name, visible(command.help or "")
-    command.invoke = report_errors(command.invoke)  # here, so that an application's subcommands report them too
+    command.invoke = report_errors(command.invoke)  # so that an application's subcommands report errors, too
     return command
 
 

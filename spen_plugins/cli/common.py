@@ -35,10 +35,10 @@ INTERRUPTED = 130
 
 
 class _PlainFlags:
-    """Help that shows no type beside a flag."""
+    """A command whose help shows no type next to a flag."""
 
     def get_params(self, ctx: typer.Context) -> list[Any]:
-        """The parameters, flags without a metavariable."""
+        """The parameters; flags have no metavariable."""
         parameters = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             if getattr(parameter, "is_bool_flag", False):
@@ -55,23 +55,23 @@ class Group(_PlainFlags, TyperGroup):
 
 
 class Application(typer.Typer):
-    """A typer application whose commands are of the class `Command`."""
+    """A typer application whose commands have the class `Command`."""
 
     def command(self, name: str | None = None, *, cls: Any = Command, **settings: Any) -> Any:
-        """As `typer.Typer.command`."""
+        """`typer.Typer.command` with the class `Command`."""
         return super().command(name, cls=cls, **settings)
 
 
 def make_app(group: type[Group] = Group, completion: bool = False) -> Application:
-    """A typer application, perhaps with `--install-completion`; unexpected errors show Python's plain traceback."""
+    """A typer application; `completion` adds `--install-completion`. Unexpected errors show a plain traceback."""
     settings = {"help_option_names": ["-h", "--help"]}
     return Application(cls=group, pretty_exceptions_enable=False, add_completion=completion, context_settings=settings)
 
 
 def run_program(application: typer.Typer) -> NoReturn:
-    """Run an application and end the process; also reports errors outside its commands.
+    """Run an application and end the process; also report errors outside its commands.
 
-    Output is UTF-8, as files are, and names of files keep their bytes.
+    Output is UTF-8, like files; file names keep their bytes.
     """
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
@@ -84,7 +84,7 @@ def run_program(application: typer.Typer) -> NoReturn:
     finally:
         try:
             sys.stdout.flush()
-        except OSError:  # it is reported already; without this, Python reports it again at the process's end
+        except OSError:  # already reported; without this, Python reports it again when the process ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise AssertionError("an application ends its process")
 
@@ -92,21 +92,21 @@ def run_program(application: typer.Typer) -> NoReturn:
 def _run_and_flush(application: typer.Typer) -> None:
     try:
         application()
-    except SystemExit as done:
-        if not done.code:  # output that can't be written is an error
+    except SystemExit as error:
+        if not error.code:  # output that can't be written is an error
             sys.stdout.flush()
         raise
 
 
 def report_errors(command: F) -> F:
-    """The command with errors of users and of the system reported as one message and an exit status (1, 2 or 130)."""
+    """The command, with user and system errors reported as one message and an exit status (1, 2 or 130)."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
-            status = _report(error)
+            status = _report_error(error)
             if status is None:
                 raise
             raise typer.Exit(status) from None
@@ -114,28 +114,28 @@ def report_errors(command: F) -> F:
     return run  # type: ignore[return-value]
 
 
-def _report(error: BaseException) -> int | None:
-    """Print the message of an error and return the exit status; None for a mistake of ours or a plugin's."""
+def _report_error(error: BaseException) -> int | None:
+    """Print an error's message and return the exit status; None for a bug, ours or a plugin's."""
     if isinstance(error, SpenError):
         _say_error(str(error))
         return error.exit_status
     if isinstance(error, KeyboardInterrupt):
         typer.echo("interrupted", err=True)
         return INTERRUPTED
-    if any(mark in str(error) for mark in _NO_MEMORY) or isinstance(error, MemoryError):
+    if any(mark in str(error) for mark in _MEMORY_MESSAGES) or isinstance(error, MemoryError):
         reason = (str(error).strip() or "no reason given").splitlines()[-1]
         _say_error(f"ran out of memory ({reason}); raise the limit (ulimit -v), or give the command less data at once")
     elif isinstance(error, OSError):
         if error.errno != errno.EPIPE:  # `| head -1`
-            where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-            _say_error(where + (error.strerror or str(error)))
+            prefix = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+            _say_error(prefix + (error.strerror or str(error)))
     else:
         return None
     return SpenError.exit_status
 
 
-_NO_MEMORY = ("allocate memory", "bad_alloc", "failed to map segment", "can't start new thread")
-"""Parts of messages of the system and its libraries."""
+_MEMORY_MESSAGES = ("allocate memory", "bad_alloc", "failed to map segment", "can't start new thread")
+"""Parts of out-of-memory messages of the system and its libraries."""
 
 
 def _say_error(text: str) -> None:
@@ -181,20 +181,20 @@ RUN_FILES = (
 
 
 def writable_file(out: Path | None) -> Path | None:
-    """Callback of `--out FILE`, whose folders will be created: rejects, before any work, files of a run and what can't
-    be written."""
+    """Callback of `--out FILE`, whose folders will be created. Before any work, it rejects files of a run and paths
+    that can't be written."""
     if out is None or is_stream(out):
         return out
     if out.name in RUN_FILES and (out.parent / "config.json").is_file():
         raise typer.BadParameter(f"{out} is a file of the run in {out.parent}; expected another name")
-    above = next(folder for folder in out.absolute().parents if folder.exists())
-    if out.is_dir() or not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+    parent = next(folder for folder in out.absolute().parents if folder.exists())
+    if out.is_dir() or not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
         raise typer.BadParameter(f"{out} can't be written; expected a file in a writable folder")
     return out
 
 
 def check_kept(out: Path | None, *files: Path | None) -> None:
-    """Raise a ConfigError if an output would take the place of a file that is read."""
+    """Raise a ConfigError if an output would overwrite an input file."""
     if out is None or is_stream(out):
         return
     from spen_plugins.data.catalogue import locate
@@ -217,8 +217,8 @@ ColumnWords = Annotated[
 
 @contextmanager
 def read_columns(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-    """Values of `key=value` words for columns, by key, as `spen-run` parses them (`task.words=1`, too); inside, files
-    of text are in the `encoding=` that they name."""
+    """Values of `key=value` words for columns, by key, as `spen-run` parses them (also `task.words=1`). Inside the
+    context, text files are read in the given `encoding=`."""
     from spen_plugins.config.evaluation import parse_arguments, parse_value
     from spen_plugins.data.text import read_in_encoding
 
@@ -232,18 +232,18 @@ Out = Annotated[Path | None, typer.Option(callback=writable_file, help="Output f
 
 
 def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = None) -> None:
-    """Write JSON values, one per line (unless indented), to a file, atomically, or to stdout as they come."""
+    """Write JSON values, one per line unless indented, to a file (atomically) or one by one to standard output."""
     lines = (to_json(value, indent) for value in values)
     if out is None:
         for line in lines:
             typer.echo(line)
         return
-    with writing(out, parents=True) as temporary, temporary.open("a", encoding="utf-8") as file:
+    with writing(out, parents=True) as temporary_path, temporary_path.open("a", encoding="utf-8") as file:
         file.writelines(line + "\n" for line in lines)
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
-    """Rows as aligned lines; the last column is not padded, and control characters are visible."""
+    """Rows as aligned lines; the last column is not padded, and control characters are made visible."""
     rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
     return [indent + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

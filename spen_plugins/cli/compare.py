@@ -80,12 +80,12 @@ def compare(
             raise ConfigError(f"--out {out}: found suffix {out.suffix!r}; expected .md, .csv or .tex, or a --format")
         form = SUFFIXES[out.suffix] if out is not None else form
     from spen_plugins.report import tables
-    from spen_plugins.report.compare import compare as comparing
+    from spen_plugins.report.compare import compare as compare_groups
     from spen_plugins.runs.many.groups import read_groups
 
-    wanted = [name.strip() for name in (scores or "").split(",") if name.strip()]
-    comparison = comparing(read_groups(runs), part, wanted, against or (), sizes=costs)
-    if out is not None or form in ("table", "csv"):  # others have the notes in their text
+    names = [name.strip() for name in (scores or "").split(",") if name.strip()]
+    comparison = compare_groups(read_groups(runs), part, names, against or (), sizes=costs)
+    if out is not None or form in ("table", "csv"):  # other formats contain the notes
         for note in comparison.notes:
             typer.secho(f"note: {visible(note)}", err=True, fg=typer.colors.YELLOW)
     if form == "table":
@@ -103,14 +103,14 @@ def compare(
 
 
 def _render(comparison: Comparison, is_file: bool) -> str:
-    """The table as text, drawn as wide as the terminal, or plain in a file or pipe."""
+    """The table as text, as wide as the terminal; plain for a file or pipe."""
     from spen_plugins.console import Console
     from spen_plugins.report.tables import terminal
 
     console = Console(file=io.StringIO()) if is_file else Console()
-    with console.capture() as captured:
+    with console.capture() as capture:
         console.print(terminal(comparison, console.width))
-    return captured.get()
+    return capture.get()
 
 
 def report(

@@ -117,16 +117,20 @@ def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = No
     from spen_plugins.files import save_text
     from spen_plugins.runs.predict.predictor import load
 
-    loaded, path = load(run), locate(file)
-    own = {name: getattr(loaded.task.config, name, None) for name in ("words", "tags")}
-    numbers = {"words": own["words"] if words is None else words, "tags": own["tags"] if tags is None else tags}
-    places = {name: column for name, column in numbers.items() if isinstance(column, int)}  # no fields of other formats
+    predictor, path = load(run), locate(file)
+    run_columns = {name: getattr(predictor.task.config, name, None) for name in ("words", "tags")}
+    settings = {
+        "words": run_columns["words"] if words is None else words,
+        "tags": run_columns["tags"] if tags is None else tags,
+    }
+    # Settings that are no numbers are fields of other formats.
+    numbers = {name: column for name, column in settings.items() if isinstance(column, int)}
     if is_conllu(read_head(path)):
-        instead = f"spen predict {run} {file} --format conllu"
-        raise DataError(path, None, "CoNLL-U", f"a file of columns; {instead} writes tags into this one")
+        command = f"spen predict {run} {file} --format conllu"
+        raise DataError(path, None, "CoNLL-U", f"a file of columns; {command} writes tags into this one")
     try:
-        sentences = read_columns(path, **places)
+        sentences = read_columns(path, **numbers)
     except DataError as error:
         raise DataError(error.path, error.line, error.found, error.expected.replace("task.", "--")) from None
-    predictions = loaded.predict([{"words": list(sentence.words)} for sentence in sentences])
-    save_text(insert_column(path, places.get("words", 0), [one["tags"] for one in predictions]), out)
+    predictions = predictor.predict([{"words": list(sentence.words)} for sentence in sentences])
+    save_text(insert_column(path, numbers.get("words", 0), [prediction["tags"] for prediction in predictions]), out)

@@ -83,7 +83,7 @@ def decode(
     Example: spen decode runs/a runs/b runs/mean --mean
     """
     from spen_plugins.config.evaluation import parse_value
-    from spen_plugins.runs.train.decoding import decode as decoding
+    from spen_plugins.runs.train.decoding import decode as decode_run
     from spen_plugins.runs.train.decoding import decode_by_energy
 
     if choose and not mean:
@@ -102,8 +102,8 @@ def decode(
             decode_by_energy(run, out, parse_value(refine), RunOptions(device))
         return
     settings = {"decode": by, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
-    given = {"selection": selection, "nonempty": nonempty}
-    settings |= {name: value for name, value in given.items() if value is not None}
+    overrides = {"selection": selection, "nonempty": nonempty}
+    settings |= {name: value for name, value in overrides.items() if value is not None}
     if mean:
         from spen_plugins.runs.many.means import average_folders
 
@@ -111,4 +111,4 @@ def decode(
             say_all(average_folders(runs, out, settings, choose, RunOptions(device)))
     else:
         with showing_progress():
-            decoding(run, out, settings, RunOptions(device))
+            decode_run(run, out, settings, RunOptions(device))

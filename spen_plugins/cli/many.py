@@ -60,7 +60,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Resume the runs in OUT; 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the run folders.")]
 
 ALL = "all"
-"""In place of a part's name: all of them."""
+"""Name that stands for all parts."""
 
 
 def sweep(
@@ -84,13 +84,13 @@ def sweep(
     """
     from spen_plugins.config.evaluation import parse_arguments
 
-    fixed = parse_arguments(arguments or [])
+    fixed_arguments = parse_arguments(arguments or [])
     folder = out or Path("runs") / f"sweep-{config.stem}-{space.stem}"
     from spen_plugins.runs.many.sweep import Sweep
-    from spen_plugins.runs.many.sweep import sweep as run
+    from spen_plugins.runs.many.sweep import sweep as run_sweep
 
-    run(
-        Sweep(config, space, fixed, trials, folder, storage, name, pruner, seed, device),
+    run_sweep(
+        Sweep(config, space, fixed_arguments, trials, folder, storage, name, pruner, seed, device),
         typer.echo,
     )
 
@@ -110,10 +110,10 @@ def together(
     if resume and words:
         raise ConfigError(f"--resume reads the parts from {out}; omit {' '.join(words)}")
     configs = {} if resume else evaluate_parts(words or [])
-    from spen_plugins.runs.many import together as work
+    from spen_plugins.runs.many import together as joint_runs
 
     options = RunOptions(device, quiet, checkpoint_every)
-    folders = work.resume(out, options) if resume else work.run(configs, out, options)
+    folders = joint_runs.resume(out, options) if resume else joint_runs.run(configs, out, options)
     if quiet:
         typer.echo("\n".join(map(str, folders)))
 
@@ -122,10 +122,10 @@ def evaluate_parts(words: Sequence[str]) -> dict[str, tuple[dict[str, Any], str]
     """Each part's evaluated config and its file."""
     from spen_plugins.config.evaluation import evaluate, parse_arguments
 
-    named = parse_arguments(words)
-    sources = {name: value for name, value in named.items() if "." not in name}
+    values = parse_arguments(words)
+    sources = {name: value for name, value in values.items() if "." not in name}
     arguments: dict[str, dict[str, str]] = {part: {} for part in (ALL, *sources)}
-    for name, value in named.items():
+    for name, value in values.items():
         part, dot, key = name.partition(".")
         if part not in arguments:
             raise ConfigError(f"{name}={value}: unknown part {part!r}; expected one of {', '.join((*sources, ALL))}")

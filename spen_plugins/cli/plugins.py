@@ -61,7 +61,7 @@ def describe(kind: Kind, type_name: Type = None) -> None:
             if plugin.error is not None:
                 say(f"note: {plugin.error}")
     else:
-        typer.echo(visible("\n".join(_description(registry, kind, type_name))))
+        typer.echo(visible("\n".join(_describe_type(registry, kind, type_name))))
 
 
 def _list_components(registry: Registry, kind: str) -> list[str]:
@@ -71,30 +71,30 @@ def _list_components(registry: Registry, kind: str) -> list[str]:
     rows = []
     for name in registry.names(kind):
         try:
-            text = _text(registry.resolve(kind, name)).partition("\n")[0]
+            text = _read_docstring(registry.resolve(kind, name)).partition("\n")[0]
         except PluginError as error:
             text = f"broken: {error}"
         rows.append([name, text])
     return columns(rows) or [f"no {kind} is installed"]
 
 
-def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
+def _describe_type(registry: Registry, kind: str, type_name: str) -> list[str]:
     from spen_plugins.settings.fields import fields
 
     cls = registry.resolve(kind, type_name)
     plugin = registry.plugin(type_name)
     lines = [f"{kind} {type_name}", ""]
-    if text := _text(cls):
+    if text := _read_docstring(cls):
         lines += [*text.splitlines(), ""]
     if not isinstance(cls, type):  # a function
         if kind == "command":
             lines.append(f"its options: spen {spell_command(type_name.rpartition('.')[2])} --help")
         return [*lines, f"from {plugin.distribution} {plugin.version}"]
     lines.append(f"class: {cls.__module__}:{cls.__qualname__}, from {plugin.distribution} {plugin.version}")
-    lines += _facts(kind, cls)
+    lines += _list_facts(kind, cls)
     rows = [
         (f, [f.name, f.type, "required" if f.default is None else f"= {f.default}"])
-        for f in _leaves(fields(cls.Config, nested=True))
+        for f in _list_leaves(fields(cls.Config, nested=True))
     ]
     lines += ["", "fields:" if rows else "fields: none"]
     for (field, _), line in zip(rows, columns([row for _, row in rows], "  "), strict=True):
@@ -102,28 +102,28 @@ def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
     return lines
 
 
-def _text(value: Any) -> str:
-    """The docstring of a class or function, the help of an application."""
+def _read_docstring(value: Any) -> str:
+    """The docstring of a class or function, or the help of an application."""
     return inspect.cleandoc((value.info.help if isinstance(value, typer.Typer) else value.__doc__) or "")
 
 
-def _leaves(fields: Iterable[Field]) -> list[Field]:
-    """Fields; nested ones are listed without the JSON default of their table."""
+def _list_leaves(fields: Iterable[Field]) -> list[Field]:
+    """The fields; a table whose fields are listed, too, is shown without its JSON default."""
     fields = list(fields)
     parents = {f.name.rpartition(".")[0] for f in fields}
     return [replace(f, default="{…}") if f.name in parents and f.default not in (None, "null") else f for f in fields]
 
 
-def _facts(kind: str, cls: type) -> list[str]:
+def _list_facts(kind: str, cls: type) -> list[str]:
     """Requirements of a type besides its own keys."""
     lines = []
     if getattr(cls, "uses_features", False):
         lines.append("features: requires a feature network, the config's 'features' or its own")
     if getattr(cls, "uses_energy", False):
         lines.append("energy: predicts with the energy")
-    for part, of in getattr(cls, "parts", {}).items():
-        what = f"tables of other components by name, of kind {of[:-1]}" if of[-1] == "*" else None
-        lines.append(f"{part}: may hold {what or f'the table of another component, of kind {of}'}")
+    for part, part_kind in getattr(cls, "parts", {}).items():
+        description = f"tables of other components by name, of kind {part_kind[:-1]}" if part_kind[-1] == "*" else None
+        lines.append(f"{part}: may hold {description or f'the table of another component, of kind {part_kind}'}")
     if getattr(cls, "needs", ()):
         lines.append(f"needs: {', '.join(cls.needs)}")
     if kind == "task" and hasattr(cls, "selection"):

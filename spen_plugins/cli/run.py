@@ -97,29 +97,29 @@ def run(
 
 
 def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) -> Path:
-    """One run, or several. torch is imported after the config is checked, for fast errors."""
+    """Start one run or several; torch is imported after the config is checked, for fast errors."""
     from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
     arguments = parse_arguments(words)
-    asked = [name for name in ("methods", "seeds") if name in arguments]
-    own = [parameter.name for parameter in parameters(config)] if asked else []
-    lists = {name: arguments.pop(name) for name in asked if name not in own}
-    if both := [name for name in lists if name.removesuffix("s") in arguments]:
-        raise ConfigError(f"found both {both[0].removesuffix('s')}= and {both[0]}=; omit one of them")
-    if "methods" in lists and "method" not in own:
+    list_names = [name for name in ("methods", "seeds") if name in arguments]
+    parameter_names = [parameter.name for parameter in parameters(config)] if list_names else []
+    lists = {name: arguments.pop(name) for name in list_names if name not in parameter_names}
+    if duplicates := [name for name in lists if name.removesuffix("s") in arguments]:
+        raise ConfigError(f"found both {duplicates[0].removesuffix('s')}= and {duplicates[0]}=; omit one of them")
+    if "methods" in lists and "method" not in parameter_names:
         raise ConfigError(f"methods=…: {config} has no argument 'method'; omit methods=")
     methods = parse_methods(lists["methods"]) if "methods" in lists else [""]
 
     def evaluate_run(method: str, seed: int | None) -> dict[str, Any]:
-        given = {"method": method} if method else {}
-        return evaluate(config, {**arguments, **given, **({} if seed is None else {"seed": str(seed)})})
+        method_arguments = {"method": method} if method else {}
+        return evaluate(config, {**arguments, **method_arguments, **({} if seed is None else {"seed": str(seed)})})
 
     if lists:
         seeds = parse_seeds(lists["seeds"]) if "seeds" in lists else None
-        first = evaluate_run(methods[0], seeds and seeds[0])  # torch is imported after the config is checked
+        first_config = evaluate_run(methods[0], seeds and seeds[0])  # torch is imported after the config is checked
         from spen_plugins.runs.many.seeds import run_many
 
-        seeds = [first.get("seed", 0)] if seeds is None else seeds
+        seeds = [first_config.get("seed", 0)] if seeds is None else seeds
         return _print_choice(run_many(evaluate_run, methods, seeds, str(config), out, options), options)
     if options.best:
         raise ConfigError("--best requires several methods and seeds: give methods=… and seeds=…, or omit it")
@@ -132,7 +132,7 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
 
 
 def _resume(path: Path, options: RunOptions) -> Path:
-    """Resume a run, or the seeds or methods of a folder."""
+    """Resume a run, or a folder of seeds or methods."""
     from spen_plugins.runs.folder.folder import read_methods
     from spen_plugins.runs.many.plans import has_seeds
     from spen_plugins.runs.many.seeds import resume_many
@@ -144,7 +144,7 @@ def _resume(path: Path, options: RunOptions) -> Path:
 
 
 def _print_choice(outcome: Outcome, options: RunOptions) -> Path:
-    """The folder of several runs, after scores of several methods, on the test part if they have it, are printed."""
+    """Print the scores of several methods, on the test part if all have them, and return the folder of the runs."""
     if outcome.choice is not None and not options.quiet:
         from spen_plugins.console import Console
         from spen_plugins.report.compare import compare
@@ -153,8 +153,8 @@ def _print_choice(outcome: Outcome, options: RunOptions) -> Path:
 
         console, choice = Console(), outcome.choice
         groups = [read_group(method, outcome.folder / method) for method in outcome.done]
-        tested = all("test" in (run.metrics() or {}) for group in groups for run in group.runs)
-        table = compare(groups, "test" if tested else "validation", [choice.record["score"]])
+        are_tested = all("test" in (run.metrics() or {}) for group in groups for run in group.runs)
+        table = compare(groups, "test" if are_tested else "validation", [choice.record["score"]])
         console.print(terminal(table, console.width))
         for line in (*(f"note: {note}" for note in table.notes), *choice.lines):
             console.print(line, soft_wrap=True)
@@ -183,11 +183,11 @@ def parse_methods(text: str) -> list[str]:
 
 
 def _list_arguments(config: Path, words: list[str]) -> None:
-    """Print the config's choices, then each dotted key of the evaluated config with type, value and one-line doc."""
+    """Print the config's arguments, then each dotted key of the evaluated config with type, value and one-line doc."""
     from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
-    known = parameters(config)
-    rows = [[p.name, "required" if p.default is None else p.default, p.doc] for p in known]
+    choices = parameters(config)
+    rows = [[p.name, "required" if p.default is None else p.default, p.doc] for p in choices]
     typer.echo("\n".join(["arguments:" if rows else "arguments: none in this file", *columns(rows, "  "), ""]))
     evaluated = evaluate(config, parse_arguments(words))
     from spen_plugins.config.experiment import check, keys

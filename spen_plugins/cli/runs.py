@@ -88,7 +88,7 @@ Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each o
 
 @contextmanager
 def showing_progress() -> Iterator[None]:
-    """Inside, standard error shows how far predictions are."""
+    """Shows the progress of predictions on standard error inside the context."""
     from spen_plugins.console import Console
     from spen_plugins.loop.progress import Tracker
 
@@ -100,17 +100,17 @@ def showing_progress() -> Iterator[None]:
 def loading(
     run: Path, keys: Sequence[str] | None, device: str, refine: str | None = None, precision: Precision = "no"
 ) -> Iterator[Predictor]:
-    """A run for prediction; inside, it reads files by the columns and in the encoding that `key=value` words name, and
-    standard error shows how far predictions are."""
+    """Loads a run for prediction. Inside the context, it reads files by the columns and in the encoding that
+    `key=value` words name, and standard error shows progress."""
     from spen_plugins.config.evaluation import parse_value
     from spen_plugins.runs.predict import predictor
 
     with showing_progress():
-        loaded = predictor.load(run, device, None if refine is None else parse_value(refine), precision)
+        run_predictor = predictor.load(run, device, None if refine is None else parse_value(refine), precision)
         with read_columns(keys) as columns:
             if columns:
-                loaded.name_columns(columns)
-            yield loaded
+                run_predictor.name_columns(columns)
+            yield run_predictor
 
 
 def predict(
@@ -137,19 +137,19 @@ def predict(
     check_kept(out, file)
     from spen_plugins.runs.predict import tokenised, writing
 
-    with loading(run, keys, device, refine, precision) as loaded:
-        raw = tokenised.TokenisedText("", language, predicates, device)
-        writer = writing.make_writer(loaded, form, out, energy)
-        say_all(writing.choose_labels_shown(loaded, every, form))
+    with loading(run, keys, device, refine, precision) as predictor:
+        source = tokenised.TokenisedText("", language, predicates, device)
+        writer = writing.make_writer(predictor, form, out, energy)
+        say_all(writing.choose_labels_shown(predictor, every, form))
         if text is not None or str(file) == "-":
-            raw.text = tokenised.read_standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
-            examples, notes = tokenised.read_text(loaded.task, raw), []
+            source.text = tokenised.read_standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
+            examples, notes = tokenised.read_text(predictor.task, source), []
         else:
-            examples, notes = tokenised.read(loaded, file, raw)
-        raw.check_used()
-        say_all([*notes, *raw.notes()])
-        answers = loaded.predict_examples(examples, energy)
-        writer(raw.located(answers, examples) if form == writing.JSON_LINES else answers, examples)
+            examples, notes = tokenised.read(predictor, file, source)
+        source.check_used()
+        say_all([*notes, *source.notes()])
+        answers = predictor.predict_examples(examples, energy)
+        writer(source.located(answers, examples) if form == writing.JSON_LINES else answers, examples)
 
 
 def evaluate(
@@ -172,13 +172,13 @@ def evaluate(
     check_kept(out, file)
     from spen_plugins.runs.folder import sources
 
-    with loading(run, keys, device, refine, precision) as loaded:
+    with loading(run, keys, device, refine, precision) as predictor:
         if trajectory:
-            write_lines(loaded.trajectory_file(file, part), out)
+            write_lines(predictor.trajectory_file(file, part), out)
         else:
-            write_lines([loaded.evaluate_file(file, part)], out, indent=2)
+            write_lines([predictor.evaluate_file(file, part)], out, indent=2)
         if file is not None:
-            say_all([*loaded.task.notes(), *sources.warn_if_seen(loaded, file)])
+            say_all([*predictor.task.notes(), *sources.warn_if_seen(predictor, file)])
 
 
 def score(run: Run, file: File, keys: ColumnWords = None, out: Out = None, device: Device = "cpu") -> None:
@@ -187,8 +187,8 @@ def score(run: Run, file: File, keys: ColumnWords = None, out: Out = None, devic
     Example: spen score runs/first dev.conll
     """
     check_kept(out, file)
-    with loading(run, keys, device) as loaded:
-        write_lines(loaded.score_file(file), out)
+    with loading(run, keys, device) as predictor:
+        write_lines(predictor.score_file(file), out)
 
 
 def calibrate(
@@ -204,5 +204,5 @@ def calibrate(
 
     Example: spen calibrate runs/first dev.conll
     """
-    with loading(run, keys, device) as loaded:
-        write_lines([loaded.calibrate(file)], None, indent=2)
+    with loading(run, keys, device) as predictor:
+        write_lines([predictor.calibrate(file)], None, indent=2)

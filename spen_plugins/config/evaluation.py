@@ -30,7 +30,7 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
     any other is a string.
 
     A config that takes `data` and would use an embedded corpus is evaluated with `data=files` if an override names
-    training files instead: its other defaults are then those for a user's files, too.
+    training files instead: its other defaults then suit a user's files, too.
     """
     arguments = dict(arguments or {})
     if isinstance(path, Mapping):
@@ -44,33 +44,35 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
 
 def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
     """A config file with its arguments applied."""
-    text, known = _text(path), list[str]()
+    text, names = _read_text(path), list[str]()
     if path.suffix == ".jsonnet":
-        taken = jsonnet.parameters(text)
-        known = [parameter.name for parameter in taken]
-        passed = {name: parse_value(arguments.pop(name)) for name in known if name in arguments}
-        for parameter in taken:
-            if parameter.default is None and (name := parameter.name) not in passed:
+        signature = jsonnet.parameters(text)
+        names = [parameter.name for parameter in signature]
+        values = {name: parse_value(arguments.pop(name)) for name in names if name in arguments}
+        for parameter in signature:
+            if parameter.default is None and (name := parameter.name) not in values:
                 raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
-        config = jsonnet.evaluate(path, text, passed)
+        config = jsonnet.evaluate(path, text, values)
         task = config.get("task") if isinstance(config, dict) else None
         has_corpus = isinstance(task, dict) and task.get("corpus") is not None
         has_files = any(parse_value(arguments.get(name, "null")) is not None for name in FILES)
-        if "data" in known and "data" not in passed and has_corpus and has_files:
-            config = jsonnet.evaluate(path, text, {**passed, "data": "files"})
+        if "data" in names and "data" not in values and has_corpus and has_files:
+            config = jsonnet.evaluate(path, text, {**values, "data": "files"})
     else:
         config = _read_json(path, text) if path.suffix == ".json" else _read_yaml(path, text)
     if not isinstance(config, dict):
-        raise ConfigError(f"{path}: the config is {_kind(config)}; expected a table with 'task', 'trainer' and so on")
-    return _set_keys(config, path, arguments, known)
+        raise ConfigError(
+            f"{path}: the config is {_describe_kind(config)}; expected a table with 'task', 'trainer' and so on"
+        )
+    return _set_keys(config, path, arguments, names)
 
 
 def _set_keys(
-    config: dict[str, Any], path: Path, arguments: Mapping[str, str], known: Sequence[str] = ()
+    config: dict[str, Any], path: Path, arguments: Mapping[str, str], names: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The config with the keys that arguments name."""
     for name, text in arguments.items():
-        _override(config, name, parse_value(text), path, known)
+        _override(config, name, parse_value(text), path, names)
     return config
 
 
@@ -98,7 +100,7 @@ def parse_value(text: str) -> Any:
 def parameters(path: str | Path) -> list[Parameter]:
     """The arguments of a jsonnet config, with defaults and comments; empty if it is no function."""
     path = find(path)
-    return jsonnet.parameters(_text(path)) if path.suffix == ".jsonnet" else []
+    return jsonnet.parameters(_read_text(path)) if path.suffix == ".jsonnet" else []
 
 
 def find(path: str | Path) -> Path:
@@ -107,10 +109,10 @@ def find(path: str | Path) -> Path:
     if not file.is_file():
         problem = f"is {no_file(file)}" if file.exists() else "does not exist"
         siblings = [str(p) for p in file.parent.glob("*") if p.suffix in SUFFIXES]
-        near = did_you_mean(str(path), [*siblings, *shipped.names()])
+        suggestion = did_you_mean(str(path), [*siblings, *shipped.names()])
         if Path(path).stem in shipped.names():
-            near = f" {Path(path).stem!r} ships with the package: give that name alone"
-        raise ConfigError(f"the config file {path} {problem}.{near}")
+            suggestion = f" {Path(path).stem!r} ships with the package: give that name alone"
+        raise ConfigError(f"the config file {path} {problem}.{suggestion}")
     if file.suffix not in SUFFIXES:
         raise ConfigError(f"{path}: found suffix {file.suffix!r}; expected {', '.join(SUFFIXES)}")
     return file
@@ -150,7 +152,7 @@ def _check_unique(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     return table
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -165,45 +167,45 @@ def _override(config: dict[str, Any], name: str, value: Any, path: Path, paramet
     first, *rest = name.split(".")
     keys = list(dict.fromkeys([*config, *TABLES]))
     if first not in keys or not all((first, *rest)):
-        near = _suggest_below(config, name) or did_you_mean(name, parameters) or did_you_mean(first, keys)
+        suggestion = _suggest_below(config, name) or did_you_mean(name, parameters) or did_you_mean(first, keys)
         listing = f" Arguments: {', '.join(parameters)}." if parameters else ""
         raise ConfigError(
-            f"{path}: unknown argument {name!r}.{near}{listing} Keys of the config: {', '.join(keys)}; "
+            f"{path}: unknown argument {name!r}.{suggestion}{listing} Keys of the config: {', '.join(keys)}; "
             "`spen-run --arguments` with this config lists the keys below them."
         )
-    place: Any = config
-    *between, last = (first, *rest)
-    for depth, key in enumerate(between):
-        key = _index(place, key, name, path) if isinstance(place, list) else key
-        if isinstance(place, dict) and place.get(key) is None:
-            place[key] = {}
-        place = place[key]
-        if not isinstance(place, dict | list):
-            walked = ".".join(between[: depth + 1])
-            raise ConfigError(f"{path}: {name!r} can't be set: {walked!r} is {_kind(place)}, not a table")
-    place[_index(place, last, name, path) if isinstance(place, list) else last] = value
+    table: Any = config
+    *inner_keys, last = (first, *rest)
+    for depth, key in enumerate(inner_keys):
+        key = _parse_index(table, key, name, path) if isinstance(table, list) else key
+        if isinstance(table, dict) and table.get(key) is None:
+            table[key] = {}
+        table = table[key]
+        if not isinstance(table, dict | list):
+            prefix = ".".join(inner_keys[: depth + 1])
+            raise ConfigError(f"{path}: {name!r} can't be set: {prefix!r} is {_describe_kind(table)}, not a table")
+    table[_parse_index(table, last, name, path) if isinstance(table, list) else last] = value
 
 
 def _suggest_below(config: Any, name: str) -> str:
-    """' Did you mean 'trainer.epochs'?' where `name` is the last part of dotted keys of the config, else ''."""
+    """' Did you mean 'trainer.epochs'?' if `name` is the last part of dotted keys of the config, else ''."""
 
-    def paths(table: Any, prefix: str) -> Iterator[str]:
+    def find_paths(table: Any, prefix: str) -> Iterator[str]:
         for key, value in table.items() if isinstance(table, dict) else ():
             if key == name:
                 yield prefix + key
-            yield from paths(value, f"{prefix}{key}.")
+            yield from find_paths(value, f"{prefix}{key}.")
 
-    near = [repr(path) for path in paths(config, "")]
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+    matches = [repr(path) for path in find_paths(config, "")]
+    return f" Did you mean {' or '.join(matches)}?" if matches else ""
 
 
-def _index(values: list[Any], key: str, name: str, path: Path) -> int:
+def _parse_index(values: list[Any], key: str, name: str, path: Path) -> int:
     if not key.isdigit() or int(key) >= len(values):
         raise ConfigError(f"{path}: {name!r} can't be set: {key!r} is not an index of a list of {len(values)}")
     return int(key)
 
 
-def _kind(value: Any) -> str:
+def _describe_kind(value: Any) -> str:
     kinds = {dict: "a table", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")
 

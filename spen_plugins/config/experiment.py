@@ -42,7 +42,7 @@ class Init(Config):
     """Run folder with the initial weights of the inference net."""
 
     def items(self) -> Iterator[tuple[str, str | list[str]]]:
-        """Pairs of net and run folder, or run folders, for the nets that have one."""
+        """Pairs of net and run folder, or run folders, for the nets that have a warm start."""
         return ((net, run) for net, run in self.model_dump().items() if run is not None)
 
 
@@ -106,14 +106,18 @@ def check(config: Mapping[str, Any], source: object, registry: Registry) -> Expe
     """Check a config as far as possible without data."""
     settings = validate(ExperimentConfig, config, "", source)
 
-    def node(name: str, shared: Node | None = None) -> Node | None:
+    def parse_node(name: str, shared: Node | None = None) -> Node | None:
         spec = getattr(settings, name)
         return None if spec is None else parse(registry, name, spec, name, source, shared)
 
-    nodes = {name: node(name) for name in ("task", "trainer", "features")}
-    nodes |= {name: node(name, nodes["features"]) for name in NETS}
-    rest = {"init": settings.init, "precision": settings.precision, "read_rules": partial(_read_rules, registry)}
-    experiment = Experiment(seed=settings.seed, **nodes, **rest)
+    nodes = {name: parse_node(name) for name in ("task", "trainer", "features")}
+    nodes |= {name: parse_node(name, nodes["features"]) for name in NETS}
+    settings_fields = {
+        "init": settings.init,
+        "precision": settings.precision,
+        "read_rules": partial(_read_rules, registry),
+    }
+    experiment = Experiment(seed=settings.seed, **nodes, **settings_fields)
     _check_together(experiment, source)
     return experiment
 
@@ -122,8 +126,8 @@ def _read_rules(registry: Registry, path: Path) -> Rules:
     """The rules of a file, by the plugin that reads files with its suffix, which only training needs."""
     owners = registry.providers("rules").get(path.suffix[1:], [])
     if len(owners) != 1:
-        found = f"{' and '.join(owners)} all read" if owners else "no installed plugin reads"
-        raise ConfigError(f"task.rules: {found} rules from {path.name!r}; spen-rules reads Python files, '.py'")
+        problem = f"{' and '.join(owners)} all read" if owners else "no installed plugin reads"
+        raise ConfigError(f"task.rules: {problem} rules from {path.name!r}; spen-rules reads Python files, '.py'")
     return registry.resolve("rules", f"{owners[0]}{path.suffix}")(path)
 
 
@@ -169,13 +173,13 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     nodes = {name: getattr(experiment, name) for name in NETS}
     with translate_memory_errors("building the nets", "choose smaller ones"):
         net = make(nodes.pop("inference_net"), task, assets)
-        of_net = find_network(net)
-        others = {name: None if node is None else make(node, task, assets, of_net) for name, node in nodes.items()}
-    return Built(task, Model(net, **others), experiment.trainer.cls(experiment.trainer.config))
+        network = find_network(net)
+        components = {name: None if node is None else make(node, task, assets, network) for name, node in nodes.items()}
+    return Built(task, Model(net, **components), experiment.trainer.cls(experiment.trainer.config))
 
 
 def make_task(experiment: Experiment, trains: bool = False) -> Task:
-    """The experiment's task, before `load` or `restore`; only one that `trains` reads the rules of its config."""
+    """The experiment's task, before `load` or `restore`; it reads the rules of its config only if it `trains`."""
     from spen_plugins.data.parts.rules import TakesRules
 
     task = experiment.task.cls(experiment.task.config)
@@ -187,43 +191,43 @@ def make_task(experiment: Experiment, trains: bool = False) -> Task:
 def keys(experiment: Experiment) -> Iterator[Field]:
     """Every dotted key of a checked config, in the config's order; a field's `default` is the value there.
 
-    A key with a table is replaced by the keys of that table; one that is null is listed itself.
+    A key with a table is replaced by the keys of that table; a key that is null is listed itself.
     """
     for field in fields(ExperimentConfig):
         value = getattr(experiment, field.name)
         if field.name not in NODES:
-            yield from _leaves(field, value)
+            yield from _expand_field(field, value)
         elif value is None:
             yield replace(field, type="table", default="null")
         else:
-            yield from _node_fields(value)
+            yield from _list_node_fields(value)
 
 
-def _node_fields(node: Node) -> Iterator[Field]:
-    yield Field(f"{node.where}.type", f"{node.kind} type", json.dumps(node.type), _first_line(node.cls))
-    yield from _model_fields(node.config, f"{node.where}.")
+def _list_node_fields(node: Node) -> Iterator[Field]:
+    yield Field(f"{node.where}.type", f"{node.kind} type", json.dumps(node.type), _read_first_line(node.cls))
+    yield from _list_model_fields(node.config, f"{node.where}.")
     if node.own_features is not None:
-        yield from _node_fields(node.own_features)
+        yield from _list_node_fields(node.own_features)
     for part in node.parts.values():
         for inner in [part] if isinstance(part, Node) else part.values():
-            yield from _node_fields(inner)
+            yield from _list_node_fields(inner)
 
 
-def _model_fields(model: BaseModel, prefix: str) -> Iterator[Field]:
+def _list_model_fields(model: BaseModel, prefix: str) -> Iterator[Field]:
     for field in fields(type(model), prefix):
-        yield from _leaves(field, getattr(model, field.name.removeprefix(prefix)))
+        yield from _expand_field(field, getattr(model, field.name.removeprefix(prefix)))
 
 
-def _leaves(field: Field, value: Any) -> Iterator[Field]:
+def _expand_field(field: Field, value: Any) -> Iterator[Field]:
     if isinstance(value, BaseModel):
-        yield from _model_fields(value, f"{field.name}.")
+        yield from _list_model_fields(value, f"{field.name}.")
     else:
-        yield replace(field, default=json.dumps(value, default=_plain, ensure_ascii=False))
+        yield replace(field, default=json.dumps(value, default=_convert_to_json, ensure_ascii=False))
 
 
-def _plain(value: Any) -> Any:
+def _convert_to_json(value: Any) -> Any:
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
 
 
-def _first_line(cls: type) -> str:
+def _read_first_line(cls: type) -> str:
     return (inspect.getdoc(cls) or "").partition("\n")[0]

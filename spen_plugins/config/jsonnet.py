@@ -1,4 +1,4 @@
-"""Jsonnet configs: functions of a few arguments, or plain tables. rjsonnet evaluates them in a process of its own."""
+"""Jsonnet configs: functions of a few arguments, or plain tables. rjsonnet evaluates them in its own process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Parameter:
 def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
     """The value of a config, called with arguments if it is a function.
 
-    Imports are searched beside the file that imports, then among the configs of the core and of plugins. `text` is the
+    Imports are searched next to the importing file, then among the configs of the core and of plugins. `text` is the
     file's content without a byte order mark, which the evaluator rejects.
     """
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
@@ -48,18 +48,18 @@ def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
         "tla_vars": texts,
         "tla_codes": codes,
     }
-    line = [sys.executable, "-I", "-S", "-X", "utf8", jsonnet_process.__file__]
-    for list_places in (lambda: [shipped.FOLDER], shipped.list_folders):  # finding plugins takes a third of the time
-        request["jpathdir"] = [str(place) for place in (path.parent, *list_places())]
-        done = subprocess.run(line, input=json.dumps(request), capture_output=True, encoding="utf-8", check=False)
-        if "can't resolve" not in done.stderr:
+    command = [sys.executable, "-I", "-S", "-X", "utf8", jsonnet_process.__file__]
+    for list_folders in (lambda: [shipped.FOLDER], shipped.list_folders):  # finding plugins takes a third of the time
+        request["jpathdir"] = [str(folder) for folder in (path.parent, *list_folders())]
+        process = subprocess.run(command, input=json.dumps(request), capture_output=True, encoding="utf-8", check=False)
+        if "can't resolve" not in process.stderr:
             break
-    if done.returncode == jsonnet_process.REFUSED:
-        raise _error(done.stderr.rstrip("\n"), path)
-    if done.returncode:
-        reason = done.stderr.strip().rpartition("\n")[2] or "it is nested too deeply"
+    if process.returncode == jsonnet_process.REFUSED:
+        raise _make_error(process.stderr.rstrip("\n"), path)
+    if process.returncode:
+        reason = process.stderr.strip().rpartition("\n")[2] or "it is nested too deeply"
         raise ConfigError(f"{path}: can't be evaluated: {reason}")
-    return json.loads(done.stdout)
+    return json.loads(process.stdout)
 
 
 def parameters(text: str) -> list[Parameter]:
@@ -70,7 +70,7 @@ def parameters(text: str) -> list[Parameter]:
         if token.isspace() or token.startswith(("//", "#", "/*")):
             continue
         if token == "function" and not locals_ and not depth:
-            return _scan(text, tokens)
+            return _scan_parameters(text, tokens)
         if token in ("local", "assert") and not depth:
             locals_ += 1
         elif token == ";" and not depth:
@@ -81,17 +81,17 @@ def parameters(text: str) -> list[Parameter]:
     return []
 
 
-def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
+def _scan_parameters(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
     """The parameters of the next list in parentheses, each with the comment after it on its line."""
     parameters: list[Parameter] = []
     depth, code, doc = 0, "", ""
     for match in tokens:
         token = match[0]
         if token.startswith(("//", "#", "/*")):
-            alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
-            if code.strip() and not alone and depth == 1:
+            is_alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
+            if code.strip() and not is_alone and depth == 1:
                 doc = token.strip("/*# \n")  # before the comma, or after the last one, which has none
-            elif parameters and not alone and not code.strip():
+            elif parameters and not is_alone and not code.strip():
                 parameters[-1] = replace(parameters[-1], doc=token.strip("/*# \n"))
             continue
         if depth == 1 and token in (",", ")"):
@@ -106,21 +106,21 @@ def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
     return parameters
 
 
-def _error(text: str, path: Path) -> ConfigError:
+def _make_error(text: str, path: Path) -> ConfigError:
     """The evaluator's message after its location; an error of a shipped library is a mistake of the calling config."""
     lines = text.split("\n")
     # The message is followed by an indented trace, innermost location first.
-    cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
-    message = "\n".join(lines[:cut]).removeprefix("runtime error: ")
-    if named := re.fullmatch(r'unknown \w+ "(\w+)"; known: ([\w, ]+)', message):
-        near = did_you_mean(named[1], named[2].split(", "))
-        message += near and f".{near}"
-    if lost := re.fullmatch(r"can't resolve (\S+) from .*", message):
-        near = did_you_mean(lost[1], [f"{name}.jsonnet" for name in shipped.names()])
-        message += near and f".{near}"
+    end = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
+    message = "\n".join(lines[:end]).removeprefix("runtime error: ")
+    if unknown_name := re.fullmatch(r'unknown \w+ "(\w+)"; known: ([\w, ]+)', message):
+        suggestion = did_you_mean(unknown_name[1], unknown_name[2].split(", "))
+        message += suggestion and f".{suggestion}"
+    if missing_import := re.fullmatch(r"can't resolve (\S+) from .*", message):
+        suggestion = did_you_mean(missing_import[1], [f"{name}.jsonnet" for name in shipped.names()])
+        message += suggestion and f".{suggestion}"
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
     if place is None or shipped.is_library(Path(place[1]).resolve()):
         return ConfigError(f"{path}: {message}")
     file = Path(place[1])
-    shown = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-    return ConfigError(f"{shown}:{place[2]}: {message}")
+    display_path = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    return ConfigError(f"{display_path}:{place[2]}: {message}")

@@ -30,7 +30,7 @@ class Node:
         where: the table's path in the config, `energy.terms.words`.
         features: the node of its feature network: its own, or the experiment's, of which each component gets a copy;
             None if the class takes none.
-        parts: the nodes of its inner components, by the keys of `Component.parts`; below a starred key by name.
+        parts: the nodes of its inner components, by the keys of `Component.parts`, and below a starred key by name.
     """
 
     kind: str
@@ -56,25 +56,27 @@ class Node:
         if features is not None:
             table["features"] = features.table()
         for key, part in self.parts.items():
-            one = isinstance(part, Node)
-            table[key] = part.table(whole) if one else {name: n.table(whole) for name, n in part.items()}
+            is_single = isinstance(part, Node)
+            table[key] = part.table(whole) if is_single else {name: inner.table(whole) for name, inner in part.items()}
         return table
 
 
 def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, shared: Node | None = None) -> Node:
     """A table of a config, with the tables in it.
 
-    `shared` is the experiment's feature network, for components that need one and have no own.
+    `shared` is the experiment's feature network, for components that need one but have none of their own.
     """
     cls, config = registry.parse(kind, spec, where, source)
-    if not KINDS[kind].features:  # a task, a feature network or a trainer: without a feature network of its own
-        parts = _parts(registry, cls, spec, where, source, None) if kind == "features" else {}
+    if not KINDS[kind].features:  # a task, a feature network or a trainer, without its own feature network
+        parts = _parse_parts(registry, cls, spec, where, source, None) if kind == "features" else {}
         return Node(kind, spec["type"], cls, config, where, None, parts)
-    features = _features(registry, kind, cls, spec, where, source, shared)
-    return Node(kind, spec["type"], cls, config, where, features, _parts(registry, cls, spec, where, source, shared))
+    features = _parse_features(registry, kind, cls, spec, where, source, shared)
+    return Node(
+        kind, spec["type"], cls, config, where, features, _parse_parts(registry, cls, spec, where, source, shared)
+    )
 
 
-def _features(
+def _parse_features(
     registry: Registry, kind: str, cls: type[Component], spec: Any, where: str, source: object, shared: Node | None
 ) -> Node | None:
     """The node of a component's feature network."""
@@ -92,7 +94,7 @@ def _features(
     return shared
 
 
-def _parts(
+def _parse_parts(
     registry: Registry, cls: type[Component], spec: Any, where: str, source: object, shared: Node | None
 ) -> dict[str, Node | Mapping[str, Node]]:
     """The nodes of a component's inner components."""
@@ -127,7 +129,7 @@ def make(
         node: node of a component.
         task: after `load` or `restore`.
         assets: folder in which a run's feature networks saved their files.
-        of_net: the inference net's feature network, which those that share it get.
+        of_net: the inference net's feature network, for the components that share it.
         parts: inner components that exist already, by key.
     """
     features = None if node.features is None else _make_features(node.features, task, assets, of_net)
@@ -160,7 +162,7 @@ def _make_features(node: Node, task: Task, assets: Path | None, of_net: FeatureN
     if not hasattr(network, "output_dim"):
         raise PluginError(f"{node.cls.__name__}.__init__ sets no output_dim; expected the size of its vectors")
     network.config = node.config  # so that assets are saved again under the names in the config
-    wanted = network.indexer()
-    if wanted is not None:
-        task.indexers.setdefault(*wanted)
+    indexer = network.indexer()
+    if indexer is not None:
+        task.indexers.setdefault(*indexer)
     return network

@@ -2,7 +2,7 @@
 
 PropBank's release has the roles of each document without its words (`*.gold_skel`: file, tree, token, [WORD], PTB tag,
 parse, lemma, roleset, one column per predicate); Universal Dependencies has the words. Sentence n of a document is tree
-n - 1; where the two differ in length, or in more than 40% of the PTB tags, they are not the same sentence: left out.
+n - 1. If the two differ in length, or in more than 40% of the PTB tags, they are not the same sentence and are skipped.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def get(
 ) -> Path:
     """Download a data set into the cache, and make its derived files; existing files with the right checksum are kept.
 
-    Returns its folder. The licence is accepted by `yes`, or by `ask`, which is called with a question that names it;
-    `say` is called with a sentence before waiting for another process, which downloads the same.
+    Returns its folder. The licence is accepted by `yes`, or by `ask`, which is called with a question that names it.
+    `say` is called with a sentence before waiting for another process that downloads the same data set.
     """
     if name not in CATALOGUE:
         raise ConfigError(f"Unknown data set {name!r}.{did_you_mean(name, CATALOGUE)} Known: {', '.join(CATALOGUE)}.")
@@ -44,30 +44,30 @@ def get(
     if entry.why_not:
         raise ConfigError(f"{name} can't be downloaded: {entry.why_not}.")
     root = cache_folder()
-    if any(_find_lacking(entry, root)):
-        _accept(entry, yes, ask)
+    if any(_find_missing(entry, root)):
+        _accept_licence(entry, yes, ask)
         with locked(root / entry.folder, say):
-            missing, unmade = _find_lacking(entry, root)  # who was waited for has left less
+            missing, missing_derived = _find_missing(entry, root)  # another process may have made some
             for file in missing:
                 download(f"{base_url or ORIGIN}/{file.origin}", root / file.path, file.sha256)
-            if unmade:
-                _make(entry, root, unmade, base_url or ORIGIN)
+            if missing_derived:
+                _make_derived(entry, root, missing_derived, base_url or ORIGIN)
     return root / entry.folder
 
 
-def _find_lacking(entry: DataSet, root: Path) -> tuple[list[File], list[tuple[Path, str]]]:
-    missing = [file for file in entry.files if not _is_right(root / file.path, file.sha256)]
-    unmade = [(root / path, checksum) for path, checksum in entry.made if not _is_right(root / path, checksum)]
-    return missing, unmade
+def _find_missing(entry: DataSet, root: Path) -> tuple[list[File], list[tuple[Path, str]]]:
+    missing = [file for file in entry.files if not _has_checksum(root / file.path, file.sha256)]
+    derived = [(root / path, checksum) for path, checksum in entry.made if not _has_checksum(root / path, checksum)]
+    return missing, derived
 
 
-def _make(entry: DataSet, root: Path, unmade: list[tuple[Path, str]], origin: str) -> None:
+def _make_derived(entry: DataSet, root: Path, missing: list[tuple[Path, str]], origin: str) -> None:
     if entry.name == "ewt":
         _make_roles(root, origin)
     else:
-        split_file(root / entry.files[0].path, unmade[0][0], together=False)
-    for path, checksum in unmade:
-        if not _is_right(path, checksum):
+        split_file(root / entry.files[0].path, missing[0][0], together=False)
+    for path, checksum in missing:
+        if not _has_checksum(path, checksum):
             path.unlink(missing_ok=True)
             raise RunError(
                 f"{entry.name}: {path.name} as generated here differs from the published file (sha256 "
@@ -75,11 +75,11 @@ def _make(entry: DataSet, root: Path, unmade: list[tuple[Path, str]], origin: st
             )
 
 
-def _is_right(path: Path, checksum: str) -> bool:
+def _has_checksum(path: Path, checksum: str) -> bool:
     return path.is_file() and sha256(path) == checksum
 
 
-def _accept(entry: DataSet, yes: bool, ask: Callable[[str], bool] | None) -> None:
+def _accept_licence(entry: DataSet, yes: bool, ask: Callable[[str], bool] | None) -> None:
     if yes:
         return
     if ask is None:
@@ -111,10 +111,10 @@ def _receive(url: str) -> Iterator[bytes]:
 
 RELEASE = "propbank/propbank-release/4abade0b53ce4a181e1d98b3518101c1a44d395a/data/google/ewt"
 ALIKE = 0.6
-_AT_ONCE = 8
+_WORKERS = 8
 
 Tree = list[list[str]]
-"""The columns of a skeleton's tokens."""
+"""The columns of each token of a skeleton."""
 
 
 class NotThere(RunError):
@@ -124,7 +124,7 @@ class NotThere(RunError):
 def _make_roles(root: Path, origin: str) -> None:
     """Download the skeletons (1145 small files) and write the three parts below `root`.
 
-    Downloaded files are kept until all parts are written, so that an interrupted download can resume.
+    Downloaded files are deleted after all parts are written, so that an interrupted download can resume.
     """
     target = root / "srl" / "ewt_propbank"
     skeletons = target / "skeletons"
@@ -135,14 +135,14 @@ def _make_roles(root: Path, origin: str) -> None:
     documents = sorted({name.rpartition("-")[0] for sentences in parts.values() for name, _ in sentences})
 
     def fetch(document: str) -> None:
-        genre, _, rest = document.partition("-")
+        genre, _, name = document.partition("-")
         if not (skeletons / document).exists():
             try:
-                download(f"{origin}/{RELEASE}/{genre}/00/{rest}.xml.gold_skel", skeletons / document, None)
+                download(f"{origin}/{RELEASE}/{genre}/00/{name}.xml.gold_skel", skeletons / document, None)
             except NotThere:  # 29 documents are not in PropBank
                 save_text("", skeletons / document)
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_WORKERS) as pool:
         for _ in pool.map(fetch, documents):
             pass
     roles = {document: read_skeleton((skeletons / document).read_text("utf-8")) for document in documents}
@@ -162,8 +162,8 @@ def merge(sentences: list[tuple[str, list[Word]]], roles: dict[str, list[Tree]])
         document, _, number = name.rpartition("-")
         trees = roles[document]
         tree = trees[int(number) - 1] if int(number) <= len(trees) else []
-        alike = sum(word.fields["xpos"] == cells[4] for word, cells in zip(words, tree, strict=False))
-        if len(tree) != len(words) or alike < ALIKE * len(words):
+        matches = sum(word.fields["xpos"] == cells[4] for word, cells in zip(words, tree, strict=False))
+        if len(tree) != len(words) or matches < ALIKE * len(words):
             continue
         pairs = enumerate(zip(words, tree, strict=True))
         rows = ("\t".join([str(i), word.fields["form"], cells[4], "*", *cells[6:]]) for i, (word, cells) in pairs)

@@ -1,4 +1,4 @@
-"""Equal inputs: those that stay in one part where rows are divided, and those that given parts share."""
+"""Equal inputs: they stay in one part when rows are divided, and separate parts that share some are reported."""
 
 from __future__ import annotations
 
@@ -14,49 +14,50 @@ from spen_plugins.data.table import Ragged
 
 def digest(*pieces: bytes | str) -> bytes:
     """A short key of a long input, equal for equal pieces."""
-    hashed = blake2b(digest_size=16)
+    hasher = blake2b(digest_size=16)
     for piece in pieces:
         data = piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece
-        hashed.update(len(data).to_bytes(8, "little") + data)
-    return hashed.digest()
+        hasher.update(len(data).to_bytes(8, "little") + data)
+    return hasher.digest()
 
 
 def make_row_keys(features: Ragged | np.ndarray) -> list[bytes]:
-    """Keys of the rows of features, which equal rows have in common; zeros that a sparse row holds don't count."""
+    """Keys of the rows of features; equal rows have equal keys. Zeros stored in a sparse row don't count."""
     if isinstance(features, np.ndarray):
         return [digest((row + 0.0).tobytes()) for row in features]  # -0 is 0
     if features.weight is None:
         return [digest(features[i].tobytes()) for i in range(len(features))]
-    kept = [(features[i], features.weights(i), features.weights(i) != 0) for i in range(len(features))]
-    return [digest(places[on].tobytes(), values[on].tobytes()) for places, values, on in kept]
+    rows = [(features[i], features.weights(i), features.weights(i) != 0) for i in range(len(features))]
+    return [digest(columns[is_stored].tobytes(), values[is_stored].tobytes()) for columns, values, is_stored in rows]
 
 
 def number_inputs(keys: Iterable[Hashable]) -> np.ndarray:
-    """The number of each row's input, `(rows,)`, from 0 in the order of their first rows; equal keys, equal inputs."""
+    """The number of each row's input, `(rows,)`, from 0 in the order of first rows; equal keys have equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def describe_repeats(inputs: np.ndarray) -> str:
-    """The end of a sentence on rows that were divided, empty if all inputs differ; `inputs` as of `number_inputs`."""
+    """The end of a sentence about divided rows, empty if all inputs differ; `number_inputs` returns `inputs`."""
     repeats = len(inputs) - len(np.unique(inputs))
     if not repeats:
         return ""
-    rows, s = ("1 row repeats", "s") if repeats == 1 else (f"{repeats:,} rows repeat", "")
-    return f"; {rows} an earlier row's input (as the task reads it) and stay{s} in the same part"
+    rows, suffix = ("1 row repeats", "s") if repeats == 1 else (f"{repeats:,} rows repeat", "")
+    return f"; {rows} an earlier row's input (as the task reads it) and stay{suffix} in the same part"
 
 
 def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
     """A warning if parts share inputs; `parts` has the key of each row's input."""
-    known = {part: set(parts[part]) for part in ("train", "validation", "test") if part in parts}
+    part_keys = {part: set(parts[part]) for part in ("train", "validation", "test") if part in parts}
     return warn_of_shared(
-        (one, other, sum(key in known[one] for key in parts[other]), len(parts[other]))
-        for one, other in combinations(known, 2)
+        (one, other, sum(key in part_keys[one] for key in parts[other]), len(parts[other]))
+        for one, other in combinations(part_keys, 2)
     )
 
 
 def warn_of_shared(pairs: Iterable[tuple[str, str, int, int]]) -> list[str]:
-    """A warning if parts share inputs; `pairs`: a part, another one, how many inputs they share, all of the other's."""
+    """A warning if parts share inputs; `pairs`: a part, another part, how many of the latter's inputs the former has,
+    and how many inputs the latter has."""
     shared = [
         f"the {one} part also has {count:,} of the {size:,} {other} inputs"
         for one, other, count, size in pairs
@@ -67,14 +68,14 @@ def warn_of_shared(pairs: Iterable[tuple[str, str, int, int]]) -> list[str]:
 
 
 def hash_rows(columns: Sequence[tuple[Any, Any]]) -> np.ndarray:
-    """A hash of 64 bits of each row's lists of numbers, `(row,)` uint64; of each column two arrays of NumPy or pyarrow:
-    the numbers, row after row, and `(row,)` how many a row has."""
+    """A hash of 64 bits of each row's lists of numbers, `(row,)` uint64. Each column is two arrays of NumPy or pyarrow:
+    the numbers, one row after another, and the length of each row's list, `(row,)`."""
     hashes = np.zeros(len(columns[0][1]), dtype=np.uint64)
     for column in columns:
         numbers, lengths = (np.asarray(values).astype(np.int64) for values in column)
         ends = lengths.cumsum()
-        places = np.arange(len(numbers)) - np.repeat(ends - lengths, lengths)
-        pieces = _mix_bits(_mix_bits(places.astype(np.uint64)) + numbers.astype(np.uint64))
+        positions = np.arange(len(numbers)) - np.repeat(ends - lengths, lengths)
+        pieces = _mix_bits(_mix_bits(positions.astype(np.uint64)) + numbers.astype(np.uint64))
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), pieces.cumsum(dtype=np.uint64)])
         hashes = _mix_bits(hashes + sums[ends] - sums[ends - lengths] + lengths.astype(np.uint64))
     return hashes

@@ -1,4 +1,4 @@
-"""Recognition of a file's format by its content; the file's name counts only where the content leaves a choice."""
+"""Recognition of a file's format by its content; the file's name counts only if the content leaves a choice."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from spen_plugins.data.text import opened, recode_head, shorten, split_lines
 from spen_plugins.errors import DataError
 
 LOOKED_AT = 1 << 16
-"""Bytes, from the first, by which a file is recognised."""
-_KNOWN_BINARY = {
+"""Number of leading bytes by which a file is recognised."""
+_BINARY_KINDS = {
     b"PK\x03\x04": "a zip archive (an Excel sheet is one)",
     b"PAR1": "a Parquet file",
     b"%PDF": "a PDF",
@@ -24,7 +24,8 @@ _KNOWN_BINARY = {
 
 @dataclass(frozen=True)
 class Head:
-    """A file's first bytes, at most `LOOKED_AT`, of text in UTF-8; `whole` if that is all of it."""
+    """A file's first bytes, at most `LOOKED_AT`, converted to UTF-8 if it is text; `whole` if they are the entire
+    file."""
 
     path: Path
     data: bytes
@@ -32,7 +33,7 @@ class Head:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines that are complete, empty ones included; none of a binary file."""
+        """The complete lines, including empty ones; a binary file has none."""
         if b"\0" in self.data:
             return []
         lines = split_lines(self.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
@@ -45,18 +46,18 @@ class Head:
 
     @property
     def first(self) -> int | None:
-        """Number of the first line that is not blank, from 1; None of a binary file."""
+        """Number of the first line that is not blank, from 1; None for a binary file."""
         return self.lines.index(self.filled[0]) + 1 if self.filled else None
 
     @property
     def is_json_list(self) -> bool:
-        """True for one list of JSON objects, which is not read: a line would be taken for cells or text."""
+        """True for one list of JSON objects, which is not read: its lines would be taken for cells or text."""
         return re.match(r"\s*\[\s*\{\s*[\"\r\n]", "\n".join(self.filled[:3])) is not None
 
     @property
     def found(self) -> str:
         """The content, for a message."""
-        kind = next((kind for magic, kind in _KNOWN_BINARY.items() if self.data.startswith(magic)), None)
+        kind = next((kind for magic, kind in _BINARY_KINDS.items() if self.data.startswith(magic)), None)
         if self.is_json_list:
             return "one JSON list"
         return kind or (shorten(self.filled[0]) if self.filled else "binary data, or text with another encoding=")
@@ -64,8 +65,8 @@ class Head:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files: its name in configs and messages, the look of a file of it, for a message that lists formats,
-    and what is true of the head of a file that looks so."""
+    """A file format: its name in configs and messages, a description of such files for messages that list formats, and
+    a function that recognises the head of such a file."""
 
     name: str
     shape: str
@@ -82,7 +83,7 @@ def read_head(path: str | Path) -> Head:
 
 
 def recognise(path: str | Path, formats: Sequence[Format]) -> Format:
-    """The first of some formats that a file looks like."""
+    """The first of `formats` that fits a file."""
     head = read_head(path)
     form = next((form for form in formats if form.fits(head)), None)
     if form is None:
@@ -109,22 +110,24 @@ PARQUET = Format("Parquet", "a binary file that begins with PAR1", lambda head: 
 JSON_LINES = Format("JSONL", "one JSON object per line", _is_json_lines)
 
 
-_ENDS_A_SENTENCE = re.compile(r"\w[.!?…][\"'”’)]*$")
+_SENTENCE_END = re.compile(r"\w[.!?…][\"'”’)]*$")
 
 
 def is_prose(head: Head) -> bool:
-    """True for raw text: sentences or paragraphs a line, not a token a line.
+    """True for raw text: each line is one or more sentences, not one token.
 
-    No line has a tab, some have several words, and one of these holds: most lines end a sentence, with a mark at the
-    last word; or most have several words, and either a blank line is between any two or their numbers of words differ.
+    No line has a tab, some have several words, and one of these holds: most lines end a sentence, with a mark after the
+    last word; or most have several words, and either blank lines separate them all or their numbers of words differ.
     """
     lines = [line.strip() for line in head.lines if not line.startswith("#")]
-    rows = [len(line.split()) for line in lines if line]
-    if not any(n > 1 for n in rows) or any("\t" in line for line in lines) or head.filled[0][0] in "{[":
+    word_counts = [len(line.split()) for line in lines if line]
+    if not any(n > 1 for n in word_counts) or any("\t" in line for line in lines) or head.filled[0][0] in "{[":
         return False
-    if sum(bool(_ENDS_A_SENTENCE.search(line)) for line in lines) * 2 > len(rows):
+    if sum(bool(_SENTENCE_END.search(line)) for line in lines) * 2 > len(word_counts):
         return True
-    runs = [len(list(block)) for filled, block in groupby(lines, bool) if filled]
-    (usual, count), *_ = Counter(rows).most_common(1)
-    several = sum(n > 1 for n in rows) * 2 > len(rows)
-    return several and ((max(runs) == 1 and usual > 2) or (len(rows) > 2 and count * 2 < len(rows)))
+    run_lengths = [len(list(block)) for is_filled, block in groupby(lines, bool) if is_filled]
+    (length, frequency), *_ = Counter(word_counts).most_common(1)
+    has_several_words = sum(n > 1 for n in word_counts) * 2 > len(word_counts)
+    return has_several_words and (
+        (max(run_lengths) == 1 and length > 2) or (len(word_counts) > 2 and frequency * 2 < len(word_counts))
+    )

@@ -1,7 +1,7 @@
-"""Records of CSV files, whose cells may be quoted, with any of the usual separators; and of JSON lines.
+"""Records of CSV files, with quoted cells and any of the usual separators, and of JSON lines.
 
-A spreadsheet takes a text that begins with = + - @ or a tab for a formula. Such a text that is no number is written
-with an apostrophe before it, which is left out where a file is read.
+A spreadsheet takes a text that begins with = + - @ or a tab for a formula. Unless it is a number, such a text is
+written with an apostrophe before it, which is removed when a file is read.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from spen_plugins.errors import DataError
 from spen_plugins.files import from_json
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-_LOOKED_AT = 50  # records by which the separator is found
-_LONGEST = 1 << 26  # most characters of a cell: more than the library's default, which a long text may exceed
+_SAMPLE_RECORDS = 50  # records that determine the separator
+_LONGEST_CELL = 1 << 26  # maximum length of a cell: above the library's default, which a long text may exceed
 
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def written(records: Iterable[Sequence[Any]]) -> str:
-    """Records as CSV, cells apart by commas; None is an empty cell."""
+    """Records as CSV, with cells separated by commas; None is an empty cell."""
     file = StringIO()
     csv.writer(file, lineterminator="\n").writerows(map(_guard, cells) for cells in records)
     return file.getvalue()
 
 
 def _guard(cell: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula; one that `_unguard` would change is guarded, too."""
+    """The cell, changed if a spreadsheet would take it for a formula, or if `_unguard` would change it."""
     if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell):
         return f"'{cell}"
     return cell
@@ -45,12 +45,14 @@ def _unguard(cell: str) -> str:
 
 
 def find_separator(head: Head) -> str | None:
-    """The separator that divides the first records into the most cells, equally many if there is one that does so;
-    None if none divides the first one."""
+    """The separator that divides the first records into the most cells; separators that divide all of them into equally
+    many cells are preferred. None if no separator divides the first record."""
     best, best_separator = (False, 1), None
     for separator in () if head.is_json_list else SEPARATORS:
         try:
-            records = list(csv.reader(StringIO("\n".join(head.lines[:_LOOKED_AT]), newline=""), delimiter=separator))
+            records = list(
+                csv.reader(StringIO("\n".join(head.lines[:_SAMPLE_RECORDS]), newline=""), delimiter=separator)
+            )
         except csv.Error:
             continue
         widths = [len(record) for record in records if record]
@@ -67,8 +69,8 @@ CSV = Format(
 
 
 def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of the first line of each record, and its cells; blank lines are left out."""
-    csv.field_size_limit(_LONGEST)
+    """The number of the first line of each record, and its cells; blank lines are skipped."""
+    csv.field_size_limit(_LONGEST_CELL)
     with TextIOWrapper(open_text(path), encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, strict=True)
         width, start = None, 1
@@ -78,20 +80,20 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
                     width = width or len(cells)
                     if len(cells) != width:
                         problem = f"{len(cells)} cell{'s' * (len(cells) != 1)} in {shorten(separator.join(cells))}"
-                        wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
-                        raise DataError(path, start, problem, wanted)
+                        expected = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
+                        raise DataError(path, start, problem, expected)
                     yield start, [_unguard(cell) for cell in cells]
                 start = reader.line_num + 1
         except UnicodeDecodeError:
-            read_lines(path)  # says which line
+            read_lines(path)  # raises an error with the line
             raise
         except csv.Error as error:
-            wanted = 'cells quoted by ", with quotes inside doubled'
-            raise DataError(path, start, f"a record that can't be read ({error})", wanted) from None
+            expected = 'cells quoted by ", with quotes inside doubled'
+            raise DataError(path, start, f"a record that can't be read ({error})", expected) from None
 
 
 def read_header(head: Head) -> list[str]:
-    """The cells of the first record of a head, without surrounding blanks; none if no separator divides it."""
+    """The cells of a head's first record, without surrounding blanks; an empty list if no separator divides it."""
     separator = find_separator(head)
     cells = next(csv.reader(head.filled[:1], delimiter=separator)) if separator else []
     return [cell.strip() for cell in cells]
@@ -101,10 +103,10 @@ _NAME = re.compile(r"[^\W\d]\w*([ ._/-]\w+){0,2}")  # is_joy, Review Text
 
 
 def looks_like_header(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """True if a first record without usual names is a header all the same, by the records below it.
+    """True if the records below a first record without usual names show that it is a header.
 
     Its cells are different names that don't recur in their columns, and there is a column of numbers, or of texts most
-    of which have more words than its name. The first cell may be empty, as over a table's index.
+    of which have more words than its name. The first cell may be empty, as above a table's index.
     """
     columns = list(zip(*below, strict=False))
     filled = names[1:] if not names[0] else names
@@ -118,8 +120,8 @@ def looks_like_header(names: Sequence[str], below: Sequence[Sequence[str]]) -> b
 def _differs(name: str, cells: Sequence[str]) -> bool:
     """True if cells are numbers, or most have more words than the name above them."""
     filled = [cell for cell in cells if cell.strip()]
-    longer = sum(len(cell.split()) > len(name.split()) for cell in filled)
-    return bool(filled) and (all(map(is_number, filled)) or (name != "" and 2 * longer > len(filled)))
+    longer_count = sum(len(cell.split()) > len(name.split()) for cell in filled)
+    return bool(filled) and (all(map(is_number, filled)) or (name != "" and 2 * longer_count > len(filled)))
 
 
 T = TypeVar("T")
@@ -128,15 +130,15 @@ T = TypeVar("T")
 def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator[tuple[int, T]]:
     """Number and content of each line that is not blank, one at a time.
 
-    `form` is what a line looks like, for messages; `make` turns its value into what is wanted, and its `DataError` gets
-    the file and the line.
+    `form` is an example of a line, for messages; `make` converts a line's value to its content, and the file and the
+    line are added to its `DataError`.
     """
-    empty = True
+    is_empty = True
     with open_text(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
-            empty = False
+            is_empty = False
             try:
                 value = from_json(line)
             except UnicodeDecodeError as error:
@@ -148,5 +150,5 @@ def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator
                 yield number, make(value)
             except DataError as error:
                 raise DataError(path, number, error.found, error.expected) from None
-    if empty:
+    if is_empty:
         raise DataError(path, None, "an empty file", f"lines such as {form}")

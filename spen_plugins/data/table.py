@@ -15,7 +15,8 @@ from spen_plugins.errors import DataError
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column: `kind` is numeric, nominal, hierarchical or text; `values` a nominal's values or the class paths."""
+    """One column: `kind` is numeric, nominal, hierarchical or text; `values` are a nominal's values or the class
+    paths."""
 
     name: str
     kind: str
@@ -28,15 +29,15 @@ class Table:
     """A file's contents as numbers: a numeric cell is its value, a nominal one the index of its value, NaN is missing.
 
     Attributes:
-        dense: `(rows, attributes)` float32; a hierarchical or text column holds zeros. None of sparse rows.
-        sparse: the same of sparse rows, a `csr_array`.
+        dense: `(rows, attributes)` float32; a hierarchical or text column holds zeros. None for sparse rows.
+        sparse: the same for sparse rows, a `csr_array`.
         line: `(rows,)` line number of each row.
         paths: the cells of the hierarchical column, as text.
-        sets: names of the labels of each row, None where they are unknown, if they are no attributes.
-        listed: if true, these stood in a column of lists.
+        sets: each row's label names (None if unknown), if labels are not attributes.
+        listed: if true, `sets` come from a column of lists.
         format: the format of the file.
-        own_labels: names of the attributes that are labels, in the files that say which these are.
-        keys: names of the columns that number the rows, which are no features.
+        own_labels: names of the attributes that the file declares to be labels, if it does.
+        keys: names of the columns that number the rows and are not features.
     """
 
     path: str
@@ -96,8 +97,10 @@ class Ragged:
         columns, values = (np.concatenate([read(i) for i in rows]) for read in (self.__getitem__, self.weights))
         columns, values = columns[values != 0], values[values != 0]
         counts = np.bincount(columns)
-        stored = np.flatnonzero(counts)
-        return stored, np.sqrt(np.bincount(columns, values.astype(np.float64) ** 2)[stored] / counts[stored])
+        nonzero_columns = np.flatnonzero(counts)
+        return nonzero_columns, np.sqrt(
+            np.bincount(columns, values.astype(np.float64) ** 2)[nonzero_columns] / counts[nonzero_columns]
+        )
 
     @classmethod
     def of(cls, hit: np.ndarray) -> Ragged:
@@ -108,11 +111,11 @@ class Ragged:
 
 BINARY = ("0", "1")
 CATEGORIES = 100
-"""Most different texts in a column of categories; one with more is a name or a text, no feature."""
+"""Maximum number of different texts in a column of categories; one with more holds names or texts, not a feature."""
 MISSING = frozenset(("", "?"))
 """Cells without a value."""
 
-_TRUE_OF = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true", ("f", "t"): "t", ("n", "y"): "y"}
+_TRUE_VALUES = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true", ("f", "t"): "t", ("n", "y"): "y"}
 
 KEYS = ("id", "uid", "uuid", "index")
 """Names, in any case, of columns that number the rows if their values all differ."""
@@ -125,18 +128,18 @@ Cells: TypeAlias = np.ndarray | list[str | None]
 
 def true_value(values: Sequence[str]) -> int | None:
     """Index of the "true" value of a yes-no attribute; None for any other nominal."""
-    true = _TRUE_OF.get(tuple(sorted(value.lower() for value in values)))
-    return None if true is None else [value.lower() for value in values].index(true)
+    true_text = _TRUE_VALUES.get(tuple(sorted(value.lower() for value in values)))
+    return None if true_text is None else [value.lower() for value in values].index(true_text)
 
 
 def is_key(name: str, cells: Collection[str]) -> bool:
-    """True for a column that tells rows apart and nothing else: a usual name, and different texts or whole numbers."""
+    """True for a column that only identifies rows: it has a usual name, and different texts or whole numbers."""
     is_whole = all(not is_number(cell) or float(cell).is_integer() for cell in cells)
     return name.casefold() in KEYS and is_whole and len({*cells}) == len(cells)
 
 
 def left_out(name: str) -> str:
-    """A note about such a column."""
+    """A note that a key column is ignored."""
     return f"column {name!r} is ignored: its values all differ"
 
 
@@ -147,19 +150,19 @@ def make_table(
     known: Known | None = None,
     unused: Collection[str] = (),
 ) -> Table:
-    """A table of columns, by name; `known` and `unused` as of `read_table`, `line` `(rows,)` the line of each row.
+    """A table of columns, by name; `known` and `unused` are as in `read_table`, `line` is each row's line, `(rows,)`.
 
-    A column of 0 and 1 is binary, others of numbers are numeric; texts are categories if there are few of them, else
-    of kind text, as unused ones are.
+    A column of 0 and 1 is binary, other columns of numbers are numeric. Texts are categories if there are few different
+    ones, otherwise of kind text, as are unused columns.
     """
     table = Table(str(path), [], line, np.zeros((len(line), len(columns)), dtype=np.float32))
     assert table.dense is not None
-    for at, (name, cells) in enumerate(columns.items()):
+    for column, (name, cells) in enumerate(columns.items()):
         values: tuple[str, ...] | None = None
         if name not in unused:
             values = known[name] if known and name in known else _list_values(table, name, cells)
         if values is not None:
-            table.dense[:, at] = _numbers(table, name, cells, values)
+            table.dense[:, column] = _encode_cells(table, name, cells, values)
         kind = "text" if values is None else "nominal" if values else "numeric"
         table.attributes.append(Attribute(name, kind, values or (), 1))
     return table
@@ -176,24 +179,24 @@ def _list_values(table: Table, name: str, cells: Cells) -> tuple[str, ...] | Non
     is_mostly_numbers = 2 * len(numbers) > len(values) or 2 * sum(cell in numbers for cell in filled) > len(filled)
     row = next((i for i, cell in enumerate(cells) if cell is not None and not is_number(cell)), None)
     if row is not None and is_mostly_numbers:
-        wanted = "a number with a decimal point, like most of its values, or an empty cell if it is missing"
+        expected = "a number with a decimal point, like most of its values, or an empty cell if it is missing"
         problem = f"{shorten(cells[row] or '')} in column {name!r}"
-        raise DataError(table.path, table.line[row], problem, f"{wanted}; drop={name} ignores the column")
+        raise DataError(table.path, table.line[row], problem, f"{expected}; drop={name} ignores the column")
     return tuple(values) if len(values) <= CATEGORIES else None
 
 
-def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np.ndarray:
-    """The cells as numbers, those of a category as indices into its values, `(rows,)`; one that it lacks is missing,
-    but an error in a yes-no column and where none is known."""
+def _encode_cells(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np.ndarray:
+    """The cells as numbers, `(rows,)`; categories as indices into `values`. A category that is not in `values` is
+    missing, but raises a DataError in a yes-no column, or if no cell is in `values`."""
     codes: np.ndarray
     if not values or values == BINARY:
-        wanted = "0 or 1" if values else "numbers"
+        expected = "0 or 1" if values else "numbers"
         codes = cells if isinstance(cells, np.ndarray) else np.full(len(cells), np.inf)
         is_wrong = ~np.isin(codes, (0, 1)) & ~np.isnan(codes) if values else np.isinf(codes)
     else:
-        wanted = f"{', '.join(values[:8])}{', …' * (len(values) > 8)}, or an empty cell"
-        place: dict[object, float] = {value: float(i) for i, value in enumerate(values)} | {None: np.nan}
-        codes = np.array([place.get(cell, np.inf) for cell in cells], dtype=np.float32)
+        expected = f"{', '.join(values[:8])}{', …' * (len(values) > 8)}, or an empty cell"
+        code_of_value: dict[object, float] = {value: float(i) for i, value in enumerate(values)} | {None: np.nan}
+        codes = np.array([code_of_value.get(cell, np.inf) for cell in cells], dtype=np.float32)
         is_wrong = np.isinf(codes)
         if true_value(values) is None and is_wrong.any() and np.isfinite(codes).any():
             _warn_of_unseen(table, name, [str(cells[row]) for row in np.flatnonzero(is_wrong)])
@@ -202,7 +205,7 @@ def _numbers(table: Table, name: str, cells: Cells, values: Sequence[str]) -> np
         row = int(is_wrong.argmax())
         cell = cells[row]
         problem = f"{shorten(cell) if isinstance(cell, str) else f'{cell:g}'} in column {name!r}"
-        raise DataError(table.path, table.line[row], problem, f"{wanted}, as in the training file")
+        raise DataError(table.path, table.line[row], problem, f"{expected}, as in the training file")
     return codes
 
 

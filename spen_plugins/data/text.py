@@ -1,4 +1,4 @@
-"""Text files, read strictly, compressed by gzip or not, in UTF-8, what a byte order mark says, or an encoding given."""
+"""Text files, read strictly, plain or gzipped, in UTF-8, a given encoding, or the encoding of their byte order mark."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ _ENCODING: ContextVar[str | None] = ContextVar("encoding", default=None)
 
 @contextmanager
 def read_in_encoding(encoding: str | None) -> Iterator[None]:
-    """Text files that are read inside are in an encoding; None: in UTF-8. A byte order mark goes before it."""
-    before = _ENCODING.set(None if encoding is None else check_encoding(encoding))
+    """Text files are read in this encoding inside the context; None: UTF-8. A byte order mark takes precedence."""
+    token = _ENCODING.set(None if encoding is None else check_encoding(encoding))
     try:
         yield
     finally:
-        _ENCODING.reset(before)
+        _ENCODING.reset(token)
 
 
 def check_encoding(name: str) -> str:
-    """The name of an encoding of text; a ConfigError with a similar one if it is unknown."""
+    """The name of a text encoding; a ConfigError with a similar name if it is unknown."""
     try:
         TextIOWrapper(BytesIO(), encoding=name)
     except (LookupError, ValueError):
-        near = did_you_mean(name.lower(), {*aliases, *(known.replace("_", "-") for known in aliases.values())})
-        wanted = "the name of an encoding, such as cp1252, latin-1, utf-16, gb18030 or shift_jis"
-        raise ConfigError(f"encoding={name}: unknown encoding; expected {wanted}.{near}") from None
+        suggestion = did_you_mean(name.lower(), {*aliases, *(alias.replace("_", "-") for alias in aliases.values())})
+        expected = "the name of an encoding, such as cp1252, latin-1, utf-16, gb18030 or shift_jis"
+        raise ConfigError(f"encoding={name}: unknown encoding; expected {expected}.{suggestion}") from None
     return name
 
 
@@ -62,7 +62,7 @@ def detect_encoding(data: bytes) -> str | None:
 
 
 def recode_file(where: str | Path, data: bytes) -> bytes:
-    """A file's content in UTF-8; what is in UTF-8 is returned as it is, not checked."""
+    """A file's content in UTF-8; content that is in UTF-8 already is returned unchecked."""
     encoding = detect_encoding(data)
     if encoding is None:
         return data
@@ -77,13 +77,13 @@ def recode_file(where: str | Path, data: bytes) -> bytes:
 
 
 def recode_head(data: bytes) -> bytes:
-    """The first bytes of a file in UTF-8; where they are not in its encoding, and at their end, with marks."""
+    """The first bytes of a file in UTF-8; replacement characters stand for invalid bytes and a cut-off last one."""
     encoding = detect_encoding(data)
     return data if encoding is None else data.decode(encoding, "replace").encode("utf-8", "replace")
 
 
 LARGEST = 1 << 30
-"""Most bytes of a file that is read."""
+"""Maximum size of a file that is read, in bytes."""
 
 
 def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
@@ -97,7 +97,8 @@ def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Lines of a text, which end at `\n` or `\r\n`, or at `\r` in a text without `\n`; `str.splitlines` knows more."""
+    r"""Lines of a text, which end at `\n` or `\r\n`, or at `\r` in a text without `\n`; `str.splitlines` splits at
+    other characters too."""
     if "\n" not in text:
         text = text.replace("\r", "\n")
     lines = text.split("\n")
@@ -109,7 +110,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def decoded(where: str | Path, data: bytes) -> str:
-    """A text in UTF-8, without a byte order mark; a DataError with the line of a byte that is not, or is zero."""
+    """The text of UTF-8 data, without a byte order mark; a DataError with the line of an invalid or zero byte."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         text = data.decode("utf-8")
@@ -123,8 +124,8 @@ def decoded(where: str | Path, data: bytes) -> str:
 
 
 def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
-    """A file opened in binary mode; what is compressed by gzip is decompressed. One that is no file, damaged, or of
-    more than `largest` bytes, decompressed, is a DataError."""
+    """A file opened in binary mode, decompressed if it is gzipped; a DataError if it is not a file, is damaged, or has
+    more than `largest` bytes when decompressed."""
     file = open_as_is(path)
     if file.peek(2)[:2] != b"\x1f\x8b":
         if (size := os.fstat(file.fileno()).st_size) > largest:
@@ -134,8 +135,8 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     data = bytearray()
     try:
         with file:
-            unzipped = gzip.GzipFile(fileobj=file)
-            while len(data) <= largest and (piece := unzipped.read(1 << 20)):  # `read(largest)` would reserve as much
+            archive = gzip.GzipFile(fileobj=file)
+            while len(data) <= largest and (piece := archive.read(1 << 20)):  # `read(largest)` would reserve as much
                 data += piece
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(path, None, f"a damaged gzip file ({error})", "a complete file") from None
@@ -145,7 +146,7 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
 
 
 def open_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
-    """A text file in UTF-8, whatever its encoding is, opened in binary mode."""
+    """A text file opened in binary mode, converted to UTF-8 from its encoding."""
     file = opened(path, largest)
     start = file.read(4)
     file.seek(0)
@@ -156,12 +157,12 @@ def open_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
 
 
 def _make_size_error(path: str | Path, size: str, largest: int) -> DataError:
-    wanted = f"at most {largest / 1e9:.1f} GB, as the whole file must fit in memory; use a part of it"
-    return DataError(path, None, size, wanted)
+    expected = f"at most {largest / 1e9:.1f} GB, as the whole file must fit in memory; use a part of it"
+    return DataError(path, None, size, expected)
 
 
 def open_as_is(path: str | Path) -> BufferedReader:
-    """A file opened in binary mode, of any size and not decompressed; `DataError` as `opened`."""
+    """A file opened in binary mode, of any size and not decompressed; raises the other DataErrors of `opened`."""
     try:
         if kind := no_file(path):
             raise DataError(path, None, kind, "a file")
@@ -180,7 +181,7 @@ def ends_within_a_line(path: str | Path) -> bool:
 
 
 def sha256(path: str | Path) -> str:
-    """Hexadecimal sha256 of a file as it is, perhaps compressed; `DataError` as `opened`."""
+    """Hexadecimal sha256 of a file as it is, perhaps compressed; raises the DataErrors of `open_as_is`."""
     with open_as_is(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -191,7 +192,7 @@ def shorten(text: str, length: int = 60) -> str:
 
 
 def is_number(cell: str) -> bool:
-    """True of a text that is a number, with a decimal point if it is no integer."""
+    """True for a text that is a number, with a decimal point if it is not an integer."""
     try:
         float(cell)
     except ValueError:
@@ -200,7 +201,7 @@ def is_number(cell: str) -> bool:
 
 
 class RawText(Protocol):
-    """Raw text, and what finds sentences and predicates in it."""
+    """Raw text, and methods that find the sentences and predicates in it."""
 
     text: str
 
@@ -208,4 +209,4 @@ class RawText(Protocol):
         """The words of each sentence."""
 
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """The words that are predicates, from 0, of each sentence."""
+        """The indices of each sentence's predicates, from 0."""

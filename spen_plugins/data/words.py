@@ -21,9 +21,9 @@ from spen_plugins.files import read_tensors
 
 STORED = ".safetensors"
 LARGEST_VECTORS = 1 << 33
-"""Most bytes of a file of vectors as text; the largest of GloVe's has 5.6 GB."""
+"""Maximum size of a text file of vectors, in bytes; GloVe's largest has 5.6 GB."""
 STEP = 1 / 16
-"""Numbers that are stored in 8 bits are multiples of it."""
+"""Numbers stored in 8 bits are multiples of this step."""
 
 
 class WordVectors:
@@ -45,8 +45,8 @@ class WordVectors:
         return row or (0 if fold == "none" else self._row.get(word.lower(), 0))
 
     def to_bytes(self) -> bytes:
-        """A safetensors file: the words as UTF-8 with line breaks between, and the matrix, in 8 bits if its numbers are
-        from -127 to 127 `STEP`s."""
+        """A safetensors file: the words as UTF-8, separated by line breaks, and the matrix, in 8 bits if its numbers
+        are multiples of `STEP`, from -127 to 127 of them."""
         words = torch.frombuffer(bytearray("\n".join(self.words).encode()), dtype=torch.uint8)
         steps = (self.matrix / STEP).clamp(-127, 127).to(torch.int8)
         return save({"words": words, "vectors": steps if torch.equal(steps * STEP, self.matrix) else self.matrix})
@@ -58,49 +58,49 @@ def read_vectors(path: str | Path) -> WordVectors:
     The first line determines the vectors' size. For a word that occurs twice, the first vector is used.
     """
     if Path(path).suffix == STORED:
-        return _stored(path)
+        return _read_stored(path)
     lines = [line.rstrip() for line in read_lines(path, LARGEST_VECTORS)]
     header = re.fullmatch(r"(\d+)[ \t]+(\d+)", lines[0]) if len(lines) > 1 else None
     # Vectors may have size 1; then the second line has two cells, too.
-    stated = int(header[1]) if header and len(lines[1].split()) - 1 == int(header[2]) > 1 else None
-    start = 0 if stated is None else 1
-    if stated not in (None, len(lines) - 1):
-        raise DataError(path, 1, f"{stated} words", f"{len(lines) - 1}, the lines below; was the file cut off?")
+    word_count = int(header[1]) if header and len(lines[1].split()) - 1 == int(header[2]) > 1 else None
+    start = 0 if word_count is None else 1
+    if word_count not in (None, len(lines) - 1):
+        raise DataError(path, 1, f"{word_count} words", f"{len(lines) - 1}, the lines below; was the file cut off?")
     size = len(lines[start].split()) - 1
     if size < 1:
         raise DataError(path, start + 1, shorten(lines[start]), "a word and its numbers, separated by spaces")
     rows: dict[str, np.ndarray] = {}
-    for word, vector in _vectors(path, lines, start, size):
+    for word, vector in _parse_vectors(path, lines, start, size):
         rows.setdefault(word, vector)
     return WordVectors(list(rows), torch.from_numpy(np.stack([np.zeros(size, np.float32), *rows.values()])))
 
 
-def _vectors(path: str | Path, lines: list[str], start: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
+def _parse_vectors(path: str | Path, lines: list[str], start: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)  # NumPy's warning for text after the last number
         for n, line in enumerate(lines[start:], start + 1):
             word, _, numbers = line.partition(" ")
-            vector = _numbers(numbers)
+            vector = _parse_numbers(numbers)
             if vector is None or len(vector) != size:  # words with spaces, as in glove.840B
                 word, *cells = line.rsplit(None, size) or [""]
-                vector = _numbers(" ".join(cells))
+                vector = _parse_numbers(" ".join(cells))
                 if vector is None or len(vector) != size or not word:
-                    wanted = f"a word and {size} numbers, as in line {start + 1}"
-                    cut = "; was the file cut off?" if n == len(lines) else ""
-                    raise DataError(path, n, f"{len(line.split())} cells, {shorten(line)}", wanted + cut)
+                    expected = f"a word and {size} numbers, as in line {start + 1}"
+                    hint = "; was the file cut off?" if n == len(lines) else ""
+                    raise DataError(path, n, f"{len(line.split())} cells, {shorten(line)}", expected + hint)
             if not np.isfinite(vector).all():
                 raise DataError(path, n, f"{vector[~np.isfinite(vector)][0]} for {shorten(word)}", "finite numbers")
             yield word, vector
 
 
-def _numbers(text: str) -> np.ndarray | None:
+def _parse_numbers(text: str) -> np.ndarray | None:
     try:
         return np.fromstring(text, dtype=np.float32, sep=" ")
     except (ValueError, DeprecationWarning):
         return None
 
 
-def _stored(path: str | Path) -> WordVectors:
+def _read_stored(path: str | Path) -> WordVectors:
     try:
         tensors, _ = read_tensors(Path(path))
         words, vectors = tensors["words"].numpy().tobytes().decode().split("\n"), tensors["vectors"]
@@ -110,14 +110,14 @@ def _stored(path: str | Path) -> WordVectors:
     except FileNotFoundError:
         raise DataError(path, None, "no such file", "a file that exists") from None
     except (OSError, KeyError, ValueError, RunError):
-        wanted = "word vectors of a run folder, or GloVe's text format with another suffix"
-        raise DataError(path, None, "an unreadable file", wanted) from None
+        expected = "word vectors of a run folder, or GloVe's text format with another suffix"
+        raise DataError(path, None, "an unreadable file", expected) from None
     return WordVectors(words, vectors)
 
 
 _MENTION = re.compile(r"@\w+")
 _URL = re.compile(r"(?:https?:/{0,2}|www\.)\S*|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,4}/\S*", re.IGNORECASE)
-_BEFORE_DOMAIN = re.compile(r"(?:https?:/{0,2})?(?:www\.)?")
+_URL_PREFIX = re.compile(r"(?:https?:/{0,2})?(?:www\.)?")
 
 
 class WordClusters:
@@ -128,14 +128,14 @@ class WordClusters:
 
     def path(self, word: str) -> str | None:
         """The word's path, looked up as written, in lower case, then as a mention or a URL; None if unknown."""
-        return next((path for form in _forms(word) if (path := self.paths.get(form)) is not None), None)
+        return next((path for form in _list_forms(word) if (path := self.paths.get(form)) is not None), None)
 
     def prefixes(self, length: int) -> list[str]:
         """The distinct prefixes of `length` bits, in order; a shorter path is its own prefix."""
         return sorted({path[:length] for path in self.paths.values()})
 
     def to_bytes(self) -> bytes:
-        """A file in the same format; counts are not kept and are 1."""
+        """A file in the same format; the counts, which are not stored, are all 1."""
         return "".join(f"{path}\t{word}\t1\n" for word, path in self.paths.items()).encode()
 
 
@@ -150,12 +150,12 @@ def read_clusters(path: str | Path) -> WordClusters:
     return WordClusters(paths)
 
 
-def _forms(word: str) -> Iterator[str]:
+def _list_forms(word: str) -> Iterator[str]:
     """Forms under which a word is looked up, including those of Owoputi et al. (2013) for tweets."""
     yield word
     yield (lower := word.lower())
     if _MENTION.fullmatch(word):
         yield "<@MENTION>"
     elif _URL.fullmatch(word):
-        yield f"<URL-{_BEFORE_DOMAIN.sub('', lower, count=1).split('/')[0]}>"
+        yield f"<URL-{_URL_PREFIX.sub('', lower, count=1).split('/')[0]}>"
         yield "<URL->"

@@ -75,7 +75,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 @contextmanager
 def _use_style() -> Iterator[None]:
-    """The style; a character that the font lacks is drawn as a box, without a warning."""
+    """Inside, figures have `STYLE`, and a character that the font lacks is drawn as a box, without a warning."""
     import matplotlib
 
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
@@ -106,17 +106,17 @@ def draw_seeds(axis: Axes, seeds: Sequence[np.ndarray], label: str, colour: str,
         return
     for points in seeds:
         axis.plot(*points.T, color=colour, alpha=0.3, linewidth=0.7, linestyle=style, marker=marker)
-    shared = functools.reduce(np.intersect1d, [points[:, 0] for points in seeds])
-    values = np.stack([points[np.isin(points[:, 0], shared), 1] for points in seeds])
+    x_values = functools.reduce(np.intersect1d, [points[:, 0] for points in seeds])
+    values = np.stack([points[np.isin(points[:, 0], x_values), 1] for points in seeds])
     # The range, not a deviation: a band that reaches below 0 is meaningless on a logarithmic scale.
     axis.plot(
-        shared, values.mean(0), color=colour, label=f"{label} ({len(seeds)} seeds)", linestyle=style, marker=marker
+        x_values, values.mean(0), color=colour, label=f"{label} ({len(seeds)} seeds)", linestyle=style, marker=marker
     )
-    axis.fill_between(shared, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
+    axis.fill_between(x_values, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
 
 
 def selection(history: Iterable[Record]) -> str | None:
-    """The name of the validation score that chose the epochs, None if there was none."""
+    """The name of the validation score that chose the epochs; None if no score did."""
     names = [k for r in history for k, value in r["validation"].items() if value == r["score"]]
     return max(names, key=names.count) if names else None
 
@@ -129,14 +129,14 @@ def points(history: Sequence[Record], curve: Curve) -> np.ndarray:
 
 def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:
     """Draw a dotted line between two epochs of different stages."""
-    begins = {
+    boundaries = {
         epoch + 0.5
         for history in histories
         for epoch in range(1, len(history))
         if history[epoch]["stage"] != history[epoch - 1]["stage"]
     }
-    for begin in begins:
-        axis.axvline(begin, color="0.6", linestyle=":", linewidth=1)
+    for boundary in boundaries:
+        axis.axvline(boundary, color="0.6", linestyle=":", linewidth=1)
 
 
 def set_scale(axis: Axes, scale: Scale) -> None:
@@ -146,10 +146,10 @@ def set_scale(axis: Axes, scale: Scale) -> None:
     sizes = np.abs(values[values != 0])
     if scale == "linear" or not len(sizes):
         return
-    typical = float(np.median(sizes))
-    if (values > 0).all() and sizes.max() > 10 * sizes.min() and (scale == "log" or sizes.max() > 3 * typical):
+    median = float(np.median(sizes))
+    if (values > 0).all() and sizes.max() > 10 * sizes.min() and (scale == "log" or sizes.max() > 3 * median):
         decades(axis)
-    elif sizes.max() > 30 * typical:
-        axis.set_yscale("symlog", linthresh=10 ** np.ceil(np.log10(typical)))
+    elif sizes.max() > 30 * median:
+        axis.set_yscale("symlog", linthresh=10 ** np.ceil(np.log10(median)))
         axis.yaxis.set_major_formatter("{x:g}")
         axis.set_ylabel(f"{axis.get_ylabel()} (symlog)")

@@ -19,11 +19,11 @@ NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML and HTML lack."""
 
 LEGEND_ROW = 0.19
-"""Inches."""
+"""Height of a row of a legend, in inches."""
 
 
 def looks() -> Iterator[tuple[str, str]]:
-    """Colours with line styles, in this order for groups: first all colours of solid lines, then of dashed ones, …"""
+    """Colours with line styles, in the order for groups: first all colours of solid lines, then of dashed lines, …"""
     return cycle((colour, style) for style, colour in product(("-", "--", "-.", ":"), COLOURS))
 
 
@@ -35,7 +35,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def filled(figure: Figure, count: int, columns: int) -> list[Axes]:
-    """Axes in rows of `columns`, from left to right; those of the last row are as wide as it takes to fill it."""
+    """Axes in rows of `columns`, from left to right; the axes of the last row are widened to fill it."""
     rows, last = -(-count // columns), count % columns or columns
     cells = math.lcm(columns, last)
     grid = figure.add_gridspec(rows, cells)
@@ -48,12 +48,12 @@ def filled(figure: Figure, count: int, columns: int) -> list[Axes]:
 
 
 def whole_numbers(axis: Axes) -> None:
-    """Ticks of the x-axis at whole numbers alone, if it has one point, too."""
+    """Put ticks of the x-axis at whole numbers only, even if it has a single point."""
     axis.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
 def decades(axis: Axes) -> None:
-    """A logarithmic y-axis with plain numbers at few ticks; by default matplotlib labels many, as 6 × 10⁻¹."""
+    """Make the y-axis logarithmic, with plain numbers at few ticks; matplotlib labels many by default, as 6 × 10⁻¹."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     axis.set_yscale("log")
@@ -65,7 +65,7 @@ def decades(axis: Axes) -> None:
 
 
 def legend_below(figure: Figure, axis: Axes) -> None:
-    """The legend of an axis below all axes, in as many columns as fit; further rows make the figure higher."""
+    """Put an axis's legend below all axes, in as many columns as fit; further rows make the figure higher."""
     handles, labels = axis.get_legend_handles_labels()
     columns = max(1, min(3, int(14 * figure.get_figwidth() / (6 + max(map(len, labels), default=0)))))
     rows = -(-len(labels) // columns)
@@ -79,7 +79,7 @@ def visible(text: str) -> str:
 
 
 def shortened(name: str, length: int) -> str:
-    """The name, with … in its middle if it is longer than this."""
+    """The name, with … in its middle if it is longer than `length`."""
     if len(name) <= length:
         return name
     end = (length - 1) // 3

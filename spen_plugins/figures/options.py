@@ -49,14 +49,14 @@ def find_groups(words: list[str]) -> list[Group]:
 
 
 def group_of(word: str) -> Group:
-    """The group of a figure of one run; of several seeds the first is plotted.
+    """The group for a figure of one run; if it has several seeds, the first is plotted.
 
     Raises:
         ConfigError: the folder holds runs of several methods.
     """
-    group, *others = find_groups([word])
-    if others:
-        paths = ", ".join(str(one.runs[0].path.parent) for one in (group, *others))
+    group, *other_groups = find_groups([word])
+    if other_groups:
+        paths = ", ".join(str(member.runs[0].path.parent) for member in (group, *other_groups))
         raise ConfigError(f"{word} holds runs of several methods; name one of {paths}")
     if len(group.runs) > 1:
         say(f"note: found several seeds; plotting the first: {group.runs[0].path}")

@@ -1,4 +1,4 @@
-"""Files: written under a temporary name, then renamed; read without trust in what they hold."""
+"""Files: written under a temporary name, then renamed; read without trust in their content."""
 
 from __future__ import annotations
 

@@ -20,15 +20,15 @@ from spen_plugins.files.unfinished import LOCK, UNSUPPORTED, make_folder
 def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold a folder, which is created; the system releases it if the process dies.
 
-    Where the system has no such locks, nothing is held.
+    On a system without such locks, nothing is held.
 
     Args:
         folder: the folder.
         wait: called with a sentence that names the holder if another process holds the folder, before waiting for it;
-            None: an error.
+            None: raise an error.
 
     Raises:
-        ConfigError: another process, or another thread of this one, holds it, or it can't be written.
+        ConfigError: another process, or another thread of this process, holds the folder, or it can't be written.
     """
     path = folder / LOCK
     try:
@@ -41,12 +41,12 @@ def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[
             yield
         finally:
             with suppress(OSError):
-                path.unlink(missing_ok=True)  # while it is held: who waits for this file then looks for the new one
+                path.unlink(missing_ok=True)  # while it is held: a waiting process then looks for the new one
 
 
 def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
     """The lock file, open and held, with the holder's name in it."""
-    waited = False
+    has_waited = False
     while True:
         # Not blocked by a pipe, and no link is followed: this file is written to.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -57,9 +57,9 @@ def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
                 raise ConfigError(
                     f"{path} is not our lock file: it is not a regular file, or has other hard links; remove it"
                 )
-            waited |= _wait_for(file, path, wait, waited)
+            has_waited |= _wait_for(file, path, wait, has_waited)
             with suppress(FileNotFoundError):
-                if os.path.samestat(status, path.lstat()):  # the holder before removes its own
+                if os.path.samestat(status, path.lstat()):  # the previous holder removes its own
                     file.seek(0)  # a killed holder's name may have been read
                     file.truncate()
                     holder = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
@@ -71,8 +71,8 @@ def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
         file.close()
 
 
-def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None, waited: bool) -> bool:
-    """Lock an open file; true if another process held it. After `waited` nothing is said."""
+def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None, has_waited: bool) -> bool:
+    """Lock an open file; true if another process held it. If `has_waited`, `wait` is not called again."""
     try:
         import fcntl
     except ImportError:  # not on Windows
@@ -80,11 +80,11 @@ def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None, wa
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        in_use = f"{path.parent} is in use by {_read_holder(file)}"
+        problem = f"{path.parent} is in use by {_read_holder(file)}"
         if wait is None:
-            raise ConfigError(f"{in_use}; wait until it ends, or stop it") from None
-        if not waited:
-            wait(f"{in_use}; waiting until it ends")
+            raise ConfigError(f"{problem}; wait until it ends, or stop it") from None
+        if not has_waited:
+            wait(f"{problem}; waiting until it ends")
         fcntl.flock(file, fcntl.LOCK_EX)
         return True
     except OSError as error:

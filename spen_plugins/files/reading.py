@@ -1,4 +1,4 @@
-"""Files of JSON and tensors; damaged ones, and anything but a file, are rejected. JSON is valid where it is written."""
+"""Files of JSON and tensors: damaged ones, and anything but a file, are rejected. Written JSON is always valid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """Valid JSON: null stands for a number that is NaN or infinite."""
+    """Valid JSON, with null in place of numbers that are NaN or infinite."""
     try:
         return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -39,7 +39,7 @@ def from_json(text: str | bytes) -> Any:
     """The value of a JSON text, read strictly; bytes are UTF-8, with a byte order mark or without.
 
     Raises:
-        ValueError: it is no JSON; or it is too deep, has half a character, or a number that is no finite one.
+        ValueError: it is not JSON, is nested too deeply, or has half a character or a number that is not finite.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig")
@@ -76,25 +76,25 @@ def read_json(path: Path) -> dict[str, Any]:
     """The table in a JSON file.
 
     Raises:
-        FileNotFoundError: there is none.
-        RunError: it is no file, not UTF-8, no JSON, or another value than a table.
+        FileNotFoundError: there is no such file.
+        RunError: it is no file, not UTF-8, not JSON, or another value than a table.
     """
-    with _damage(path), open_file(path) as file:
-        return _table(file.read())
+    with _translate_damage(path), open_file(path) as file:
+        return _parse_table(file.read())
 
 
 def read_json_tables(path: Path) -> list[dict[str, Any]]:
-    """The tables in a file of JSON lines; errors as `read_json`."""
+    """The tables in a file of JSON lines; raises the errors of `read_json`."""
     tables = []
-    with _damage(path), open_file(path) as file:
+    with _translate_damage(path), open_file(path) as file:
         lines = file.read().splitlines()
     for number, line in enumerate(lines, 1):
-        with _damage(f"{path}:{number}"):
-            tables.append(_table(line))
+        with _translate_damage(f"{path}:{number}"):
+            tables.append(_parse_table(line))
     return tables
 
 
-def _table(data: bytes) -> dict[str, Any]:
+def _parse_table(data: bytes) -> dict[str, Any]:
     value = from_json(data)
     if not isinstance(value, dict):
         raise ValueError(f"found a {type(value).__name__}; expected a table")
@@ -106,15 +106,15 @@ def read_tensors(path: Path, infinite: bool = False) -> tuple[dict[str, Tensor],
 
     Args:
         path: the file.
-        infinite: if true, infinities are read; who knows which are meant checks them (`check_finite`).
+        infinite: if true, infinities are read; the caller checks with `check_finite` that they are intended.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is no such file.
         RunError: it is no file, is damaged, or a tensor has a number that is NaN or infinite.
     """
     from safetensors import safe_open
 
-    with _damage(path):
+    with _translate_damage(path):
         open_file(path).close()
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a mapping
@@ -127,8 +127,8 @@ def read_tensors(path: Path, infinite: bool = False) -> tuple[dict[str, Tensor],
 def check_finite(name: str, tensor: Tensor, like: Tensor | None = None) -> None:
     """Raise a ValueError that names a tensor in which a number is NaN or infinite.
 
-    An infinity that `like`, of the same shape, has at the same place is meant: a net's mask may hold it. A sum is about
-    ten times as fast as looking at each number (25 ms for 100 MB), and not finite if one is not.
+    An infinity that `like`, of the same shape, has at the same place is allowed: a net's mask may hold it. A sum is
+    about ten times as fast as a check of each number (25 ms for 100 MB), and not finite if any number is not.
     """
     from torch import finfo
 
@@ -137,18 +137,18 @@ def check_finite(name: str, tensor: Tensor, like: Tensor | None = None) -> None:
     tensor = tensor.float() if finfo(tensor.dtype).bits < 16 else tensor  # 8 bits have no sum
     if tensor.sum().isfinite():
         return
-    odd = tensor.isfinite().logical_not()
+    is_odd = tensor.isfinite().logical_not()
     if like is not None:
         like = like.to(tensor.device)  # in its own type: a large number would be infinite in another
-        odd &= ~(tensor.isinf() & like.isinf() & (tensor.sign() == like.sign()))
-    if count := int(odd.sum()):
+        is_odd &= ~(tensor.isinf() & like.isinf() & (tensor.sign() == like.sign()))
+    if count := int(is_odd.sum()):
         raise ValueError(
             f"found {count} of {tensor.numel()} numbers in {name} that are NaN or infinite; expected finite numbers"
         )
 
 
 @contextmanager
-def _damage(path: Path | str) -> Iterator[None]:
+def _translate_damage(path: Path | str) -> Iterator[None]:
     """Raises a `RunError` in place of a library's error for a damaged file."""
     try:
         yield
@@ -160,7 +160,7 @@ def _damage(path: Path | str) -> Iterator[None]:
 
 
 def open_file(path: str | Path) -> BufferedReader:
-    """A file, or what a link to one leads to, opened in binary mode.
+    """A file, or the target of a link to a file, opened in binary mode.
 
     Anything else is rejected: a pipe may hang, a device may never end.
 
@@ -173,10 +173,10 @@ def open_file(path: str | Path) -> BufferedReader:
 
 
 def no_file(path: str | Path) -> str | None:
-    """The kind of thing in place of a file ("a folder", "a pipe", …); None of a file.
+    """The kind of thing in place of a file ("a folder", "a pipe", …); None for a file.
 
     Raises:
-        OSError: there is nothing, or it can't be looked at.
+        OSError: nothing is there, or it can't be examined.
     """
     try:
         mode = Path(path).stat().st_mode
@@ -184,4 +184,4 @@ def no_file(path: str | Path) -> str | None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
     if stat.S_ISREG(mode):
         return None
-    return next((kind for is_one, kind in _KINDS.items() if is_one(mode)), "something else")
+    return next((kind for is_kind, kind in _KINDS.items() if is_kind(mode)), "something else")

@@ -64,7 +64,7 @@ class Found:
     path: tuple[Tensor, ...] = ()
 
     def lowest(self) -> Found:
-        """For each example the result of lowest finite energy: `sample` is 1."""
+        """Each example's result of lowest finite energy; `sample` is 1."""
         best = torch.where(self.energy.isfinite(), self.energy, torch.inf).argmin(1)
         rows = torch.arange(len(best), device=best.device)
 
@@ -97,12 +97,12 @@ def minimise(
     Raises:
         RunError: for some example no start reached a finite objective.
     """
-    projected = config.method == "projected"
-    to_y = space.project if projected else space.relax
-    place = space.project(start, mask).detach() if projected else space.logits(start, mask).detach()
+    is_projected = config.method == "projected"
+    to_y = space.project if is_projected else space.relax
+    place = space.project(start, mask).detach() if is_projected else space.logits(start, mask).detach()
     step = STEPPERS[config.optimizer](config.lr, config.momentum, space.simplex)
 
-    best_y = best = None
+    best_y = best_energy = None
     path = []
     for number in range(config.steps + 1):
         if number < config.steps:
@@ -111,25 +111,25 @@ def minimise(
             with torch.no_grad():
                 y = to_y(place, mask)
                 energy, gradient = objective(y), None
-        if best is None or config.pick == "last":
-            best_y, best = y, energy
+        if best_energy is None or config.pick == "last":
+            best_y, best_energy = y, energy
         else:
-            better = energy < best
-            better |= best.isnan()
-            best = torch.where(better, energy, best)
-            best_y = torch.where(better.view(*better.shape, *[1] * (y.dim() - 2)), y, best_y)
+            is_better = energy < best_energy
+            is_better |= best_energy.isnan()
+            best_energy = torch.where(is_better, energy, best_energy)
+            best_y = torch.where(is_better.view(*is_better.shape, *[1] * (y.dim() - 2)), y, best_y)
         if keep:
             path.append(y)
         if gradient is not None:
             place = step(place, gradient)
-            if projected:
+            if is_projected:
                 place = space.project(place, mask)
-    if not torch.isfinite(best).any(1).all():
+    if not torch.isfinite(best_energy).any(1).all():
         raise RunError(
             f"gradient-based inference found no finite energy for some example; try a lower lr (now {config.lr:g}), "
             "pick 'best', or an energy that is bounded below"
         )
-    return Found(best_y, best, tuple(path))
+    return Found(best_y, best_energy, tuple(path))
 
 
 def starts(
@@ -145,12 +145,13 @@ def starts(
 
     Args:
         kinds: zeros (for a simplex the nearest point), uniform, random (of real numbers: from 0 to 1), net.
-        space: where y lives.
+        space: the output space of y.
         like: `(batch, 1, *variables)` with the shape, type and device.
         mask: as `X.mask`.
         random: number of starts for "random".
         net: another net's output, `(batch, 1, *variables)`, for "net".
-        seed: seed of random starts that are the same for every example and independent of padding; None draws anew.
+        seed: seed of random starts that are the same for every example and independent of padding; None: new ones in
+            each call.
     """
     points = []
     for kind in kinds:
@@ -176,15 +177,15 @@ def _draw_noise(space: OutputSpace, like: Tensor, n: int, seed: int | None) -> T
     generator = torch.Generator().manual_seed(seed)
     if space.shape[:2] == (None, None):
         rows, columns, *others = variables
-        drawn = torch.rand(max(rows, columns) ** 2, *others, n, generator=generator)[_number_shells(rows, columns)]
+        numbers = torch.rand(max(rows, columns) ** 2, *others, n, generator=generator)[_number_shells(rows, columns)]
     else:
-        drawn = torch.rand(*variables, n, generator=generator)
-    return drawn.movedim(-1, 0).to(like).unsqueeze(0).expand(batch, n, *variables)
+        numbers = torch.rand(*variables, n, generator=generator)
+    return numbers.movedim(-1, 0).to(like).unsqueeze(0).expand(batch, n, *variables)
 
 
 def _number_shells(rows: int, columns: int) -> Tensor:
-    """A number for each place of a grid, `(row, column)`, that doesn't depend on the grid's size: those of the square
-    with corner (k, k) come before all others (Rosenberg & Strong 1972)."""
+    """A number for each place of a grid, `(row, column)`, that doesn't depend on the grid's size: the numbers of the
+    square with corner (k, k) come before all others (Rosenberg & Strong 1972)."""
     row, column = torch.arange(rows).unsqueeze(1), torch.arange(columns)
     shell = torch.maximum(row, column)
     return shell**2 + torch.where(column == shell, row, shell + 1 + column)
@@ -222,7 +223,7 @@ def gradient_at(
 
 
 def _make_variable(values: Tensor, create_graph: bool) -> Tensor:
-    """The values as a variable that a gradient can be taken in; with the graph behind them, if there is one to keep."""
+    """The values as a variable in which a gradient can be taken; `create_graph` keeps the graph behind them."""
     return values if create_graph and values.requires_grad else values.detach().requires_grad_()
 
 

@@ -53,8 +53,8 @@ class Gbi(InferenceNet):
         """A proposal whose mean is the descent's result; its `iterates` are the path if `keep_iterates`."""
         assert energy is not None
         net = self.net(x, energy if self.net.uses_energy else None).mean if "net" in self.starts else None
-        like, seed = self._make_zeros(x, energy), None if self.training else 0
-        start = descent.starts(self.starts, self.space, like, x.mask, self.config.random, net, seed)
+        zeros, seed = self._make_zeros(x, energy), None if self.training else 0
+        start = descent.starts(self.starts, self.space, zeros, x.mask, self.config.random, net, seed)
         lowest = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_iterates).lowest()
         return self.space.independent(self.space.logits(lowest.y, x.mask), x.mask, iterates=lowest.path)
 
@@ -66,8 +66,8 @@ class Gbi(InferenceNet):
 
     def _make_zeros(self, x: X, energy: BoundEnergy) -> Tensor:
         """Zeros `(batch, 1, *variables)` of the energy's type, on its device."""
-        own = next(energy.energy.parameters(), None)
-        device = next(iter(x.inputs.values())).device if own is None else own.device
+        parameter = next(energy.energy.parameters(), None)
+        device = next(iter(x.inputs.values())).device if parameter is None else parameter.device
         sizes = self.space.sizes(x.mask)
         if None in sizes and isinstance(self.inputs, ImageInputs):
             sizes = x.inputs["image"].shape[-2:]
@@ -76,7 +76,7 @@ class Gbi(InferenceNet):
                 f"the output size of {type(self.space).__name__} varies between batches, and this batch has no mask; "
                 "expected the task's collate to set X.mask"
             )
-        return torch.zeros(x.size, 1, *sizes, device=device, dtype=None if own is None else own.dtype)
+        return torch.zeros(x.size, 1, *sizes, device=device, dtype=None if parameter is None else parameter.dtype)
 
 
 def gbi_score(model: Model, task: Task, batches: Sequence[Batch], config: Gbi.Config) -> float:

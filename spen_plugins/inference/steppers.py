@@ -36,17 +36,17 @@ class Adam:
         self.count = 0
 
     def __call__(self, place: Tensor, gradient: Tensor) -> Tensor:
-        first, second = 0.9, 0.999
+        mean_decay, square_decay = 0.9, 0.999
         if self.simplex:
             gradient = gradient - gradient.mean(-1, keepdim=True)
-        squared = gradient.square().mean(-1, keepdim=True) if self.simplex else gradient.square()
+        squares = gradient.square().mean(-1, keepdim=True) if self.simplex else gradient.square()
         if self.mean is None:
-            self.mean, self.square = torch.zeros_like(gradient), torch.zeros_like(squared)
+            self.mean, self.square = torch.zeros_like(gradient), torch.zeros_like(squares)
         self.count += 1
-        self.mean.lerp_(gradient, 1 - first)
-        self.square.mul_(second).add_(squared, alpha=1 - second)
-        size = (self.square / (1 - second**self.count)).sqrt_().add_(1e-8)
-        return torch.addcdiv(place, self.mean, size, value=-self.lr / (1 - first**self.count))
+        self.mean.lerp_(gradient, 1 - mean_decay)
+        self.square.mul_(square_decay).add_(squares, alpha=1 - square_decay)
+        scale = (self.square / (1 - square_decay**self.count)).sqrt_().add_(1e-8)
+        return torch.addcdiv(place, self.mean, scale, value=-self.lr / (1 - mean_decay**self.count))
 
 
 STEPPERS = {"adam": Adam, "gradient": Gradient}

@@ -28,12 +28,12 @@ def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> to
         {"params": group, "lr": player.lr * multiplier, "base_lr": player.lr * multiplier, "multiplier": multiplier}
         for multiplier, group in player.parameter_groups(parameters).items()
     ]
-    fused = all(parameter.is_floating_point() for parameter in parameters.values())
-    shared = {"lr": player.lr, "weight_decay": player.weight_decay, "fused": fused}
+    can_fuse = all(parameter.is_floating_point() for parameter in parameters.values())
+    settings = {"lr": player.lr, "weight_decay": player.weight_decay, "fused": can_fuse}
     if player.type == "sgd":
-        return torch.optim.SGD(groups, momentum=player.momentum, **shared)
-    kind = torch.optim.AdamW if player.type == "adamw" else torch.optim.Adam
-    return kind(groups, **shared)
+        return torch.optim.SGD(groups, momentum=player.momentum, **settings)
+    optimizer_class = torch.optim.AdamW if player.type == "adamw" else torch.optim.Adam
+    return optimizer_class(groups, **settings)
 
 
 def planned_updates(stage: Stage, phase: Phase, batches: int) -> int:
@@ -98,7 +98,7 @@ class ActivePhase:
 
     def step(self, accelerator: Accelerator) -> float | None:
         """Clip, update, and clear the gradients. Returns the gradient's norm before clipping, None without clipping.
-        With a norm that is not finite nothing is updated (with a scaler, the scaler decides)."""
+        If the norm is not finite, nothing is updated (with a scaler, the scaler decides)."""
         if accelerator.scaler is not None:
             accelerator.unscale_gradients(self._stepper)
         norm, clip = None, self.player.clip
@@ -118,8 +118,8 @@ class ActivePhase:
         self._stepper.zero_grad()
         self.updates += 1
         if self.player.average is not None:  # the first weights, from which training starts, fade faster
-            kept = min(self.player.average, self.updates / (self.updates + 9))
-            torch._foreach_lerp_(self.means, [p.detach() for p in self.parameters], 1 - kept)
+            decay = min(self.player.average, self.updates / (self.updates + 9))
+            torch._foreach_lerp_(self.means, [p.detach() for p in self.parameters], 1 - decay)
         return norm
 
     def epoch_ends(self, score: float) -> None:
@@ -149,24 +149,24 @@ class ActivePhase:
         for name, part in self._stateful.items():
             part.load_state_dict(state[name])
         if self.means:
-            for mean, saved in zip(self.means, state["means"], strict=True):
-                mean.copy_(saved)
+            for mean, saved_mean in zip(self.means, state["means"], strict=True):
+                mean.copy_(saved_mean)
 
 
 def make_phases(
     model: Model, stage: Stage, owned: Mapping[str, Sequence[str]], accelerator: Accelerator, batches: int
 ) -> list[ActivePhase]:
-    """The phases of a stage with parameters; an energy without any is fixed, and its phase has no updates."""
+    """The stage's phases that have parameters; an energy without parameters is fixed, and its phase has no updates."""
     phases = []
     for phase in stage.phases:
-        if own := {name: model.get_parameter(name) for name in owned[phase.name]}:
-            touches, planned = find_touched(model, own.values()), planned_updates(stage, phase, batches)
+        if parameters := {name: model.get_parameter(name) for name in owned[phase.name]}:
+            touches, planned = find_touched(model, parameters.values()), planned_updates(stage, phase, batches)
             if stage.epochs and not planned and phase.player.every > 1:
                 raise ConfigError(
                     f"phase {phase.name!r} updates only at every {find_every(phase)}th batch, but stage {stage.name!r} "
                     f"has {stage.epochs * batches} batches; expected a smaller `every` in its player"
                 )
-            phases.append(ActivePhase(phase, own, touches, accelerator, planned))
+            phases.append(ActivePhase(phase, parameters, touches, accelerator, planned))
     return phases
 
 

@@ -22,8 +22,8 @@ _NAME = re.compile(r"state-(\d+)\.(json|safetensors)")
 def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
     """JSON for `value`, with its tensors put into `tensors` under dotted names, shared ones once."""
     if isinstance(value, Tensor):
-        same = (other for other, tensor in tensors.items() if _same_storage(tensor, value))
-        name = next(same, name) if value.numel() else name
+        shared_names = (other for other, tensor in tensors.items() if _share_storage(tensor, value))
+        name = next(shared_names, name) if value.numel() else name
         tensors[name] = value
         return {"$tensor": name}
     if isinstance(value, dict):
@@ -37,7 +37,7 @@ def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
     raise TypeError(f"training state {name!r} holds a {type(value).__name__}, which can't be saved")
 
 
-def _same_storage(a: Tensor, b: Tensor) -> bool:
+def _share_storage(a: Tensor, b: Tensor) -> bool:
     return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
 
 
@@ -57,27 +57,27 @@ def unflatten(value: Any, tensors: dict[str, Tensor]) -> Any:
 class Checkpoint:
     """The last training state, in a folder: `state-7.json` names the safetensors file that belongs to it.
 
-    A state is on the disk, its tensors first, before an older one is removed, so a complete one exists whenever the
-    process or the machine dies. The one before stays until the next is saved, for a disk that loses what it has said to
-    have written.
+    A state is on the disk, its tensors first, before an older one is removed, so a complete state exists whenever the
+    process or the machine dies. The previous state stays until the next is saved, in case the disk loses data that it
+    reported as written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._good = 0  # number of the last state that was saved or read
+        self._good_number = 0  # number of the last state that was saved or read
 
     def exists(self) -> bool:
-        return bool(self._indices())
+        return bool(self._find_indices())
 
     def save(self, state: dict[str, Any], alone: bool = False) -> None:
         """Save a state.
 
         Args:
             state: nested tables and lists of tensors, numbers and texts.
-            alone: if true, the state before is removed.
+            alone: if true, the previous state is removed.
 
         Raises:
-            RunError: the disk is full or read-only, for example; the state before is whole.
+            RunError: the disk is full or read-only, for example; the previous state stays complete.
         """
         try:
             make_folder(self.folder)
@@ -85,50 +85,50 @@ class Checkpoint:
             raise RunError(f"{self.folder} can't be created: {error.strerror}") from error
         tensors: dict[str, Tensor] = {}
         table = flatten(state, tensors, "state")
-        paths = self._paths()
+        paths = self._find_paths()
         number = 1 + max(paths.values(), default=0)
         file = self.folder / f"state-{number}.safetensors"
         save_tensors(tensors, file)
         save_json({"tensors": file.name, "sha256": sha256(file), "state": table}, file.with_suffix(".json"), None)
-        for path, other in paths.items():
-            if alone or other != self._good:
+        for path, other_number in paths.items():
+            if alone or other_number != self._good_number:
                 with suppress(OSError):
                     path.unlink()
-        self._good = number
+        self._good_number = number
 
     def load(self, say: Callable[[str], None] = lambda sentence: None) -> dict[str, Any]:
         """The last saved state that can be read, tensors on the CPU.
 
         Args:
-            say: called with a sentence if it is not the last one.
+            say: called with a sentence if it is not the last saved state.
 
         Raises:
-            RunError: there is none, or a tensor has a number that is NaN.
+            RunError: no state can be read, or a tensor has a number that is NaN.
         """
-        damaged = []
-        for index in self._indices():
+        problems = []
+        for index in self._find_indices():
             try:
                 state = self._read(index)
             except Exception as error:  # whatever a library raises for a damaged file
-                damaged.append(f"{index.name}: {error}")
+                problems.append(f"{index.name}: {error}")
                 continue
-            if damaged:
-                reason = f"the last checkpoint in {self.folder} can't be read ({'; '.join(damaged)})"
+            if problems:
+                reason = f"the last checkpoint in {self.folder} can't be read ({'; '.join(problems)})"
                 say(f"{reason}; resuming from the previous one")
             return state
         raise RunError(
-            f"the checkpoint in {self.folder} can't be read ({'; '.join(damaged) or 'no state-*.json'}). "
+            f"the checkpoint in {self.folder} can't be read ({'; '.join(problems) or 'no state-*.json'}). "
             "To train from the beginning, remove that folder and resume"
         )
 
-    def _paths(self) -> dict[Path, int]:
+    def _find_paths(self) -> dict[Path, int]:
         """The files of all states and their numbers."""
-        names = ((path, _NAME.fullmatch(path.name)) for path in self.folder.glob("state-*"))
-        return {path: int(name[1]) for path, name in names if name}
+        matches = ((path, _NAME.fullmatch(path.name)) for path in self.folder.glob("state-*"))
+        return {path: int(match[1]) for path, match in matches if match}
 
-    def _indices(self) -> list[Path]:
+    def _find_indices(self) -> list[Path]:
         """The JSON files, newest first."""
-        paths = self._paths()
+        paths = self._find_paths()
         return sorted((path for path in paths if path.suffix == ".json"), key=paths.__getitem__, reverse=True)
 
     def _read(self, path: Path) -> dict[str, Any]:
@@ -136,12 +136,12 @@ class Checkpoint:
         if sha256(file) != index["sha256"]:
             raise ValueError(f"{file.name} does not match its checksum")
         state = unflatten(index["state"], read_tensors(file, infinite=True)[0])
-        self._good = self._paths()[path]
+        self._good_number = self._find_paths()[path]
         return state
 
 
 def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder: Path) -> None:
-    """Give phases, and the scaler of half precision, their state of a checkpoint; a `RunError` if it misfits."""
+    """Restore phases, and the scaler of half precision, from a checkpoint; raises a `RunError` if it misfits."""
     with translate_misfits(folder):
         if state["scaler"] and scaler is not None:
             scaler.load_state_dict(state["scaler"])
@@ -151,13 +151,13 @@ def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder
 
 
 def translate_misfits(folder: Path) -> AbstractContextManager[None]:
-    """Raises a `RunError` in place of errors for a state of another run."""
+    """Raises a `RunError` in place of the errors that a state of another run causes."""
     return translate_damage(f"the checkpoint in {folder} doesn't fit this run")
 
 
 @contextmanager
 def translate_damage(problem: str) -> Iterator[None]:
-    """Raises a `RunError` in place of errors of Python and torch for what no run of this config has."""
+    """Raises a `RunError` in place of the errors of Python and torch for content that no run of this config has."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:

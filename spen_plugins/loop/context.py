@@ -18,11 +18,11 @@ from spen_plugins.spaces import Proposal
 from spen_plugins.trainer import Context, backward
 
 
-def check_proposal(net: InferenceNet, made: Any) -> None:
+def check_proposal(net: InferenceNet, proposal: Any) -> None:
     """Raise PluginError unless a net has returned a proposal."""
-    if not isinstance(made, Proposal):
+    if not isinstance(proposal, Proposal):
         raise PluginError(
-            f"{type(net).__name__}.forward returns a {type(made).__name__}; expected a Proposal, such as "
+            f"{type(net).__name__}.forward returns a {type(proposal).__name__}; expected a Proposal, such as "
             "self.space.independent(logits, x.mask)"
         )
 
@@ -54,7 +54,7 @@ class NetStates:
         if active.phase.frozen_dropout:
             return frozenset(name for name, _ in self.model.named_children())
         net = self.model.inference_net
-        # A net without its own weights is in the energy's mode; one on top of a fixed net is not in training mode.
+        # A net without its own weights is in the energy's mode; a net on top of a fixed one is not in training mode.
         if net.uses_energy and "energy" in active.touches and next(net.parameters(), None) is None:
             return active.touches | {"inference_net"}
         return active.touches
@@ -63,8 +63,8 @@ class NetStates:
         """The nets whose own parameters get no gradient in a phase: the energy, unless it moves, the net differentiates
         it, or the phase's gradient rule may reach it."""
         net = self.model.inference_net
-        moves = "energy" in active.touches or net.uses_energy or active.phase.gradient is not backward
-        return frozenset() if moves else frozenset({"energy"})
+        may_change = "energy" in active.touches or net.uses_energy or active.phase.gradient is not backward
+        return frozenset() if may_change else frozenset({"energy"})
 
 
 class LiveContext(Context):
@@ -76,7 +76,7 @@ class LiveContext(Context):
 
     def __init__(self, nets: NetStates, batch: Batch) -> None:
         self.nets, self.model, self.batch = nets, nets.model, batch
-        self._kept: dict[str, tuple[Any, Any]] = {}
+        self._cache: dict[str, tuple[Any, Any]] = {}
 
     @property
     def energy(self) -> BoundEnergy:
@@ -87,27 +87,27 @@ class LiveContext(Context):
     @property
     def proposal(self) -> Proposal:
         net = self.model.inference_net
-        needs = ("inference_net", "energy") if net.uses_energy else ("inference_net",)
+        net_names = ("inference_net", "energy") if net.uses_energy else ("inference_net",)
 
         def make() -> Proposal:
-            made = net.training_proposal(self.batch.x, self.energy if net.uses_energy else None)
-            check_proposal(net, made)
-            wanted = (self.batch.x.size, 1, *made.space.sizes(self.batch.x.mask))
-            if not has_shape(made.logits, wanted):  # it would be broadcast
+            proposal = net.training_proposal(self.batch.x, self.energy if net.uses_energy else None)
+            check_proposal(net, proposal)
+            expected = (self.batch.x.size, 1, *proposal.space.sizes(self.batch.x.mask))
+            if not has_shape(proposal.logits, expected):  # it would be broadcast
                 raise PluginError(
-                    f"{type(net).__name__}'s logits: found shape {tuple(made.logits.shape)}; expected (batch, 1, "
-                    f"*variables) = {show_shape(wanted)}"
+                    f"{type(net).__name__}'s logits: found shape {tuple(proposal.logits.shape)}; expected (batch, 1, "
+                    f"*variables) = {show_shape(expected)}"
                 )
-            return made
+            return proposal
 
-        return self._keep("proposal", needs, make)
+        return self._keep("proposal", net_names, make)
 
-    def _keep(self, what: str, nets: tuple[str, ...], make: Callable[[], Any]) -> Any:
+    def _keep(self, name: str, net_names: tuple[str, ...], make: Callable[[], Any]) -> Any:
         # The y-independent part of a fixed energy is computed without a graph. A proposal always has its graph: the
         # next phase may train its net.
-        constant = what in self.nets.constant
-        state = (constant, *((self.nets.moves[name], self.nets.modes.get(name)) for name in nets))
-        if what not in self._kept or self._kept[what][0] != state:
-            with torch.set_grad_enabled(not constant):  # whatever the mode of the first access
-                self._kept[what] = (state, make())
-        return self._kept[what][1]
+        is_constant = name in self.nets.constant
+        state = (is_constant, *((self.nets.moves[name], self.nets.modes.get(name)) for name in net_names))
+        if name not in self._cache or self._cache[name][0] != state:
+            with torch.set_grad_enabled(not is_constant):  # whatever the mode of the first access
+                self._cache[name] = (state, make())
+        return self._cache[name][1]

@@ -1,4 +1,4 @@
-"""Scores of a part under the current weights, and of always predicting the same; batches."""
+"""Scores of a part under the current weights, and of a constant predictor; batches."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder, Rewards
 from spen_plugins.trainer import Stage, TrainerConfig
 
 counted: ContextVar[Callable[[Sequence[np.ndarray]], Iterable[np.ndarray]]] = ContextVar("counted", default=iter)
-"""Passes on batches of rows, and shows how far they are; `loop.progress` sets it, so that prediction need not import
-it."""
+"""Passes on batches of rows, and shows their progress; `loop.progress` sets it, so that prediction need not import that
+module."""
 
 
 def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> Iterator[Batch]:
@@ -42,15 +42,18 @@ def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: tor
 def collate_rows(
     task: Task, stage: Stage, examples: Sequence[Any], rows: Sequence[int], place: tuple[int, int, int]
 ) -> Batch:
-    """The batch of some rows of a stage's examples, without gold if the stage hides it, in the form of one pass.
+    """The batch of some rows of a stage's examples, augmented for one pass; without gold if the stage hides it.
 
     The random numbers of `Augments.augment` depend only on `place` (seed, stage, pass) and the row: neither on the
     batch nor on the number of parts or processes, so that a resumed run sees the same.
     """
-    some = chosen(examples, rows)
+    batch_examples = chosen(examples, rows)
     if isinstance(task, Augments):
-        some = [task.augment(one, np.random.default_rng((*place, row))) for one, row in zip(some, rows, strict=True)]
-    batch = task.collate(some, rows)
+        batch_examples = [
+            task.augment(example, np.random.default_rng((*place, row)))
+            for example, row in zip(batch_examples, rows, strict=True)
+        ]
+    batch = task.collate(batch_examples, rows)
     return batch if stage.gold else replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled))
 
 
@@ -67,17 +70,17 @@ def proposals(
     Under `no_grad`, never `inference_mode`: a gradient-based net enables gradients again.
 
     Args:
-        evaluates: true if all of the model is in evaluation mode; setting it takes a while of small batches' time.
+        evaluates: true if the whole model is in evaluation mode already; setting it slows down small batches.
     """
     if not evaluates:
         model.eval()
     for rows in counted.get()(evaluation_batches([task.length(example) for example in examples], batch_size)):
-        numbers = rows.tolist()
-        batch = task.collate([examples[i] for i in numbers], numbers).to(device)
+        indices = rows.tolist()
+        batch = task.collate([examples[i] for i in indices], indices).to(device)
         with torch.no_grad():
             with flush_denormals():
                 proposal = model.propose(batch.x)
-            yield proposal, batch, numbers
+            yield proposal, batch, indices
 
 
 def evaluate(
@@ -90,14 +93,14 @@ def evaluate(
     rewards: list[tuple[Tensor, Tensor]] | None = None,
     likelihoods: list[Terms] | None = None,
 ) -> Metric:
-    """The task's metric over `examples`, ready to `compute`; batches' decisions, the rewards of decoded outputs and of
-    gold by a task's rules, and negative log-likelihoods of gold are appended to lists, if given."""
+    """The task's metric over `examples`, ready to `compute`. The batches' decisions, the rewards of decoded outputs and
+    of gold by the task's rules, and negative log-likelihoods of gold are appended to lists that are not None."""
     metric = task.metric()
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
         if decisions is not None and isinstance(task, Calibrated):
-            own = task.decisions(proposal, batch)
-            decisions += [] if own is None else [own]
+            batch_decisions = task.decisions(proposal, batch)
+            decisions += [] if batch_decisions is None else [batch_decisions]
         if rewards is not None and isinstance(task, Rewards):
             rewards += _compare_rewards(task, proposal, batch)
         if likelihoods is not None and batch.gold is not None and isinstance(task.space, LabelSet | TagSequence):
@@ -109,9 +112,13 @@ def _compare_rewards(task: Rewards, proposal: Proposal, batch: Batch) -> list[tu
     """Rewards of the decoded outputs and of gold, `(example,)` each, of the examples with gold; empty without rules."""
     if batch.gold is None:
         return []
-    decoded = task.reward(batch.x, task.decode(proposal, batch.x).to(batch.gold))
-    gold = task.reward(batch.x, batch.gold)
-    return [] if decoded is None else [(decoded[batch.labelled, 0].cpu(), gold[batch.labelled, 0].cpu())]
+    decoded_rewards = task.reward(batch.x, task.decode(proposal, batch.x).to(batch.gold))
+    gold_rewards = task.reward(batch.x, batch.gold)
+    return (
+        []
+        if decoded_rewards is None
+        else [(decoded_rewards[batch.labelled, 0].cpu(), gold_rewards[batch.labelled, 0].cpu())]
+    )
 
 
 def _find_likelihoods(model: Model, proposal: Proposal, batch: Batch) -> dict[str, Tensor]:
@@ -128,15 +135,15 @@ def _find_likelihoods(model: Model, proposal: Proposal, batch: Batch) -> dict[st
 
 
 def average_likelihoods(batches: Sequence[Terms]) -> dict[str, float]:
-    """Means over examples of each value; of outputs with probability 0 the share, and the mean of the others."""
+    """Mean of each value over examples, without outputs of probability 0, and the share of these outputs."""
     averages: dict[str, float] = {}
     for name in batches[0] if batches else ():
         values = torch.cat([batch[name] for batch in batches])
-        possible = ~values.isposinf() if name == "net" else torch.ones_like(values, dtype=torch.bool)
-        if possible.any():
-            averages[name] = float(values[possible].mean())
-        if not possible.all():
-            averages[f"{name}_impossible"] = float((~possible).double().mean())
+        is_possible = ~values.isposinf() if name == "net" else torch.ones_like(values, dtype=torch.bool)
+        if is_possible.any():
+            averages[name] = float(values[is_possible].mean())
+        if not is_possible.all():
+            averages[f"{name}_impossible"] = float((~is_possible).double().mean())
     return averages
 
 
@@ -151,9 +158,9 @@ def validate(
     scores = metric.compute()
     if stage.select is None:
         return scores, float(scores[task.selection])
-    parts = list(each_batch(task, examples, config.inferred_at_once, device))
+    batches = list(each_batch(task, examples, config.inferred_at_once, device))
     with torch.no_grad():
-        return scores, float(stage.select(model, parts))
+        return scores, float(stage.select(model, batches))
 
 
 def probe(
@@ -167,8 +174,8 @@ def probe(
     batches = list(each_batch(task, task.part("validation"), config.inferred_at_once, device))
     fields = config.probe.model_dump(exclude={"every"})
     descents = {f"{start}_gbi": Gbi.Config(**fields, starts=[start]) for start in ("net", "random")}
-    reached = {name: gbi_score(model, task, batches, descent) for name, descent in descents.items()}
-    return {"probe": {"net": float(scores[task.selection]), **reached}}
+    gbi_scores = {name: gbi_score(model, task, batches, descent) for name, descent in descents.items()}
+    return {"probe": {"net": float(scores[task.selection]), **gbi_scores}}
 
 
 def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[str, Tensor]:
@@ -182,15 +189,15 @@ def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[
             f"{type(metric).__name__}.ratios: found {[len(values) for values in ratios]} numbers; expected two for "
             f"each of {len(order)} examples, 0 and 0 without gold"
         )
-    back = torch.from_numpy(np.argsort(order))
-    return {name: values[back] for name, values in zip(("numerator", "denominator"), ratios, strict=True)}
+    positions = torch.from_numpy(np.argsort(order))
+    return {name: values[positions] for name, values in zip(("numerator", "denominator"), ratios, strict=True)}
 
 
 class Constant:
     """A constant predictor, which gives every input the same output: each value has its frequency in the training part.
 
-    Computed when it is first asked for. It is decoded as any other prediction, with a threshold fitted on the
-    validation part if the task fits one.
+    Computed at first use. It is decoded like any other prediction, with a threshold fitted on the validation part if
+    the task fits one.
     """
 
     def __init__(self, task: Task, batch_size: int) -> None:
@@ -203,7 +210,7 @@ class Constant:
         task, scores = copy(self.task), {}
         for part in parts:
             metric = task.metric()
-            for proposal, batch in self._proposals(part, self._frequencies):
+            for proposal, batch in self._make_proposals(part, self._frequencies):
                 metric.update(proposal, batch)
             if part == "validation" and isinstance(task, FitsDecoder):
                 task.fit_threshold(metric)
@@ -212,12 +219,12 @@ class Constant:
 
     @cached_property
     def validation(self) -> float:
-        """Its score on the validation part; lower than any other if there is none."""
+        """Its score on the validation part; minus infinity if there is none."""
         return self.scores(["validation"]).get("validation", -math.inf)
 
     @cached_property
     def _frequencies(self) -> Tensor | None:
-        """Share of each value in the training part's gold; None if the task's space counts none."""
+        """Share of each value in the training part's gold; None if the task's space does not count values."""
         total, count = torch.zeros(()), torch.zeros(())
         for gold in read_gold(self.task, self.batch_size):
             if (tally := self.task.space.tally(gold)) is None:
@@ -225,7 +232,7 @@ class Constant:
             total, count = total + tally[0], count + tally[1]
         return total / count if count > 0 else None
 
-    def _proposals(self, part: str, frequencies: Tensor) -> Iterator[tuple[Proposal, Batch]]:
+    def _make_proposals(self, part: str, frequencies: Tensor) -> Iterator[tuple[Proposal, Batch]]:
         """Every batch of a part with the same distribution for all of its examples."""
         space = self.task.space
         for batch in each_batch(self.task, self.task.part(part), self.batch_size, "cpu"):

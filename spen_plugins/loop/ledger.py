@@ -55,8 +55,8 @@ def add_norms(sums: Sums, phase: str, norms: Mapping[str, Tensor]) -> None:
 def merge_sums(sums: Sequence[Sums]) -> Sums:
     """The sums of all processes' sums."""
     all_sums: Sums = {}
-    for own in sums:
-        for key, (total, count) in own.items():
+    for process_sums in sums:
+        for key, (total, count) in process_sums.items():
             what, _, name = key.partition(":")
             add(all_sums, what, name, total, count)
     return all_sums
@@ -82,7 +82,7 @@ def gradient_norms(terms: Mapping[str, Tensor], parameters: Sequence[nn.Paramete
 
 
 def check_terms(terms: Any, examples: int, phase: str) -> None:
-    """Raise a PluginError unless there are terms, and each is a number an example, of which the sum is taken."""
+    """Raise a PluginError unless there are terms, and each has one number per example, to be summed."""
     if not isinstance(terms, Mapping) or not terms:
         raise PluginError(f"the loss of phase {phase!r} is {terms!r:.80}; expected tensors by name, at least one")
     for name, term in terms.items():
@@ -134,7 +134,7 @@ class Position:
     epoch: int = 0
     batch: int = 0
     seconds: float = 0.0
-    """Seconds of training in this epoch, those before a stop included."""
+    """Seconds of training in this epoch, including those before a stop."""
     best: float = -math.inf
     best_epoch: int = -1
     history_lines: int = 0
@@ -149,6 +149,6 @@ class Position:
         self.epoch, self.batch, self.seconds, self.sums = self.epoch + 1, 0, 0.0, {}
 
     def next_stage(self, goes_on: bool = False) -> Position:
-        """The beginning of the next stage; one that goes on has the same best score to reach."""
+        """The beginning of the next stage; a stage that goes on has the same best score to reach."""
         best = self.best if goes_on else -math.inf
         return Position(stage=self.stage + 1, history_lines=self.history_lines, best=best)

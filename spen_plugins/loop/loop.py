@@ -50,20 +50,20 @@ class Loop:
         self.requests = Requests(callbacks, accelerator)
         has_sums = getattr(self.model.energy_loss, "running", None) is not None
         for stage in self.stages:
-            alone = [phase.name for phase in stage.phases if not phase.additive or has_sums]
-            if alone and (self.config.accumulate > 1 or accelerator.num_processes > 1):
+            names = [phase.name for phase in stage.phases if not phase.additive or has_sums]
+            if names and (self.config.accumulate > 1 or accelerator.num_processes > 1):
                 raise ConfigError(
-                    f"stage {stage.name!r}: the gradient of phase {alone[0]!r} can't be accumulated over "
+                    f"stage {stage.name!r}: the gradient of phase {names[0]!r} can't be accumulated over "
                     "parts of a batch; use accumulate=1 and one process"
                 )
 
     def run(self, resume: bool = False) -> None:
         """Train all stages; the model then has the last stage's best weights."""
-        saved = self.folder.checkpoint
-        state = saved.load(self.reporter.say) if resume and saved.exists() else None
+        checkpoint = self.folder.checkpoint
+        state = checkpoint.load(self.reporter.say) if resume and checkpoint.exists() else None
         if state is not None:
             self.load_state_dict(state)
-            with translate_misfits(saved.folder):
+            with translate_misfits(checkpoint.folder):
                 restore_own(state, self.position, self.seed, self.accelerator, self.reporter.say)
         if self.accelerator.is_main_process:
             self.folder.truncate_history(self.position.history_lines)
@@ -74,21 +74,23 @@ class Loop:
                 state = None
 
     def _run_stage(self, stage: Stage, state: dict[str, Any] | None) -> None:
-        at = self.position
+        position = self.position
         self.begin(stage, state)
-        self.reporter.stage(stage, at.epoch, self.epochs)
-        while at.epoch < stage.epochs and not (at.is_patience_over(stage) and self.has_learned(stage, at.best)):
+        self.reporter.stage(stage, position.epoch, self.epochs)
+        while position.epoch < stage.epochs and not (
+            position.is_patience_over(stage) and self.has_learned(stage, position.best)
+        ):
             self.run_epoch(stage)
-            at.next_epoch()
+            position.next_epoch()
             if self.requests.agreed[1]:
                 self._save()
         wait_for_all(self.accelerator)
-        if at.best > -math.inf:
+        if position.best > -math.inf:
             self.folder.load_weights(self.model)
-        following = self.stages[at.stage + 1 : at.stage + 2]
-        self.position = at.next_stage(any(stage.goes_on for stage in following))
+        next_stages = self.stages[position.stage + 1 : position.stage + 2]
+        self.position = position.next_stage(any(stage.goes_on for stage in next_stages))
         self.active = []
-        # Alone: the next stage writes other weights, which a state of this one would take for its best.
+        # Alone: the next stage writes other weights, which a state of this stage would take for its best.
         self._save(alone=True)
 
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
@@ -107,45 +109,45 @@ class Loop:
 
     def run_epoch(self, stage: Stage) -> None:
         """Train from the current batch to the epoch's end, validate, write the history."""
-        at = self.position
-        order = self.epochs.order(at.epoch)
-        started = time.perf_counter() - at.seconds
-        self.reporter.epoch(at.epoch, len(order), at.batch)
-        for number in range(at.batch, len(order)):
+        position = self.position
+        order = self.epochs.order(position.epoch)
+        start = time.perf_counter() - position.seconds
+        self.reporter.epoch(position.epoch, len(order), position.batch)
+        for number in range(position.batch, len(order)):
             self.run_batch(stage, order[number])
-            at.batch, at.seconds = number + 1, time.perf_counter() - started
-            self.reporter.batch(at.batch, lambda: ledger.means(at.sums))
-            stop, due = self.requests.read()
-            if stop or (due and number + 1 < len(order)):
+            position.batch, position.seconds = number + 1, time.perf_counter() - start
+            self.reporter.batch(position.batch, lambda: ledger.means(position.sums))
+            stop, is_due = self.requests.read()
+            if stop or (is_due and number + 1 < len(order)):
                 self._save()
             if stop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
         with use_means(self.active):
             scores, score = self.validate(stage)
-            everyone = gather((score, at.sums, self.requests.is_due()), self.accelerator)
-            (score, *_), at.sums = everyone[0], ledger.merge_sums([sums for _, sums, _ in everyone])
-            self.requests.agreed = [0.0, any(due for *_, due in everyone)]
-            better = score > at.best
+            results = gather((score, position.sums, self.requests.is_due()), self.accelerator)
+            (score, *_), position.sums = results[0], ledger.merge_sums([sums for _, sums, _ in results])
+            self.requests.agreed = [0.0, any(is_due for *_, is_due in results)]
+            is_better = score > position.best
             self.check_weights()
-            if better:
-                at.best, at.best_epoch = score, at.epoch
+            if is_better:
+                position.best, position.best_epoch = score, position.epoch
                 if self.accelerator.is_main_process:
                     self.folder.save_weights(self.model)
         if self.has_learned(stage, score):
             for active in self.active:
                 active.epoch_ends(score)
-        probed = probe(self.model, self.task, self.config, self.accelerator.device, at.epoch, scores)
-        entries = {"validation": scores, **probed}
-        record = {**ledger.epoch_record(stage, at, self.active, entries, score), "best": better}
-        at.history_lines += 1
+        probe_scores = probe(self.model, self.task, self.config, self.accelerator.device, position.epoch, scores)
+        entries = {"validation": scores, **probe_scores}
+        record = {**ledger.epoch_record(stage, position, self.active, entries, score), "best": is_better}
+        position.history_lines += 1
         if self.accelerator.is_main_process:
-            self.folder.append_history(record, at.seconds)
-        self.reporter.epoch_done(record, at.seconds, at.best)
+            self.folder.append_history(record, position.seconds)
+        self.reporter.epoch_done(record, position.seconds, position.best)
         self.callbacks.after_epoch(record)
 
     def run_batch(self, stage: Stage, rows: np.ndarray) -> None:
         """Train on one batch: all phases, in all rounds."""
-        contexts = [LiveContext(self.nets, batch) for batch in self._micro_batches(stage, rows)]
+        contexts = [LiveContext(self.nets, batch) for batch in self._make_micro_batches(stage, rows)]
         turn = self.position.epoch * self.epochs.batches + self.position.batch + 1
         for _ in range(stage.rounds):
             for active in self.active:
@@ -155,17 +157,17 @@ class Loop:
                 for _ in range(active.player.steps):
                     self._update(stage, active, contexts, len(rows))
 
-    def _micro_batches(self, stage: Stage, rows: np.ndarray) -> list[Batch]:
+    def _make_micro_batches(self, stage: Stage, rows: np.ndarray) -> list[Batch]:
         """This process's share of the batch, in `accumulate` parts, on the device."""
         parts = split_rows(rows, self.accelerator, self.config.accumulate)
-        at = self.position
-        place = (self.seed, at.stage, self.epochs.find_pass(at.epoch, at.batch))
+        position = self.position
+        place = (self.seed, position.stage, self.epochs.find_pass(position.epoch, position.batch))
         batches = (collate_rows(self.task, stage, self.train, part, place) for part in parts)
         return [batch.to(self.accelerator.device) for batch in batches]
 
     def _update(self, stage: Stage, active: ActivePhase, contexts: Sequence[LiveContext], examples: int) -> None:
         every, sums = self.config.gradient_norms_every, self.position.sums
-        measure = bool(every) and active.updates % every == 0
+        is_measured = bool(every) and active.updates % every == 0
         owned = {other.phase.name: other.parameters for other in self.active}
         for context in contexts:
             with self.accelerator.autocast():
@@ -177,31 +179,31 @@ class Loop:
                 if not math.isfinite(value):
                     raise self._make_error(f"loss {name!r}", value, active, context.batch)
                 ledger.add(sums, "loss", f"{active.phase.name}.{name}", value, len(context.batch))
-            if measure and len(terms) > 1:
+            if is_measured and len(terms) > 1:
                 ledger.add_norms(sums, active.phase.name, ledger.gradient_norms(terms, active.parameters, examples))
-            if measure:
+            if is_measured:
                 ledger.add_measures(sums, active, context, self.accelerator)
-            go_back = self.accelerator.backward
-            update = Update(context, stage, active.phase, loss, active.parameters, owned, examples, go_back)
+            run_backward = self.accelerator.backward
+            update = Update(context, stage, active.phase, loss, active.parameters, owned, examples, run_backward)
             active.phase.gradient(update)
         if self.accelerator.num_processes > 1:
             self.requests.agreed = active.gradient_sum.add_up(self.requests.poll())
         # A scaler's first gradients are often infinite; it skips such updates.
-        if measure and math.isfinite(before := active.gradient_norm(self.accelerator.scaler)):
-            ledger.add(sums, "gradient_norm", active.phase.name, before, 1)
+        if is_measured and math.isfinite(gradient_norm := active.gradient_norm(self.accelerator.scaler)):
+            ledger.add(sums, "gradient_norm", active.phase.name, gradient_norm, 1)
         norm = active.step(self.accelerator)
         if norm is not None and not math.isfinite(norm) and self.accelerator.scaler is None:
             raise self._make_error("gradient norm", norm, active)
         for name in active.touches:
             self.nets.moves[name] += 1
 
-    def _make_error(self, what: str, value: float, active: ActivePhase, batch: Batch | None = None) -> NonFiniteLoss:
-        """The error for a value that is NaN or infinite, in the loss of a batch if given: its place, and remedies."""
-        at, saved = self.position, self.folder.checkpoint
-        kept = f"The last good checkpoint is in {saved.folder}" if saved.exists() else "There is no checkpoint yet"
+    def _make_error(self, name: str, value: float, active: ActivePhase, batch: Batch | None = None) -> NonFiniteLoss:
+        """The error for a NaN or infinite value, in the loss of `batch` if given, with its place and remedies."""
+        position, saved = self.position, self.folder.checkpoint
+        note = f"The last good checkpoint is in {saved.folder}" if saved.exists() else "There is no checkpoint yet"
         return NonFiniteLoss(
-            f"the {what} of phase {active.phase.name!r} is {value} at stage {self.stages[at.stage].name!r}, "
-            f"epoch {at.epoch}, batch {at.batch}, update {active.updates}. {kept}; "
+            f"the {name} of phase {active.phase.name!r} is {value} at stage {self.stages[position.stage].name!r}, "
+            f"epoch {position.epoch}, batch {position.batch}, update {active.updates}. {note}; "
             f"{explain_non_finite(self.nets, active, batch, self.accelerator)}"
         )
 
@@ -211,11 +213,11 @@ class Loop:
         return validate(self.model, self.task, self.config, stage, self.accelerator.device)
 
     def has_learned(self, stage: Stage, score: float) -> bool:
-        """False for a score that a constant predictor has too, from which neither patience nor a plateau counts."""
+        """False if a constant predictor scores as well: neither patience nor a plateau counts from such a score."""
         return stage.select is not None or score > self.constant.validation
 
     def check_weights(self) -> None:
-        """Raise `NonFiniteLoss` for a weight that is NaN or infinite, which a finite loss's gradient may have made."""
+        """Raise `NonFiniteLoss` for a NaN or infinite weight, to which the gradient of a finite loss may lead."""
         for active in self.active:
             for parameter in active.parameters:
                 if not torch.isfinite(parameter).all():
@@ -240,9 +242,9 @@ class Loop:
 
     def _save(self, alone: bool = False) -> None:
         self.check_weights()
-        own, *others = gather({"random": random_state(), "sums": self.position.sums}, self.accelerator)
+        main_state, *other_states = gather({"random": random_state(), "sums": self.position.sums}, self.accelerator)
         if self.accelerator.is_main_process:
             scaler = self.accelerator.scaler and self.accelerator.scaler.state_dict()
-            state = {**self.state_dict(), "random": own["random"], "others": others, "scaler": scaler}
+            state = {**self.state_dict(), "random": main_state["random"], "others": other_states, "scaler": scaler}
             self.folder.checkpoint.save(state, alone)
         self.requests.clear()

@@ -1,4 +1,4 @@
-"""Mistakes in components and in how a config puts them together: found before training, named in one sentence."""
+"""Mistakes in components and in their combination in a config: found before training, named in one sentence."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ SINGULAR = (torch.linalg.LinAlgError, np.linalg.LinAlgError)
 
 
 def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list[str]:
-    """Passes one batch through every phase of every stage, so that what fails in a later stage fails before training.
+    """Passes one batch through every phase of every stage, so that errors of later stages are found before training.
     Returns warnings.
 
-    A copy of the model and the trainer takes part, and random states are restored. Errors that may depend on weights
-    are left to training; so is a model that can't be copied.
+    It uses a copy of the model and the trainer, and restores random states. Errors that may depend on weights are left
+    to training, and so is a model that can't be copied.
     """
     notes: list[str] = []
     model, task = recipe.model, recipe.task
-    if unregistered := find_unregistered(model):
-        raise PluginError(unregistered)
-    shared = {id(part): part for part in (task, *vars(task).values())}
+    if message := find_unregistered(model):
+        raise PluginError(message)
+    memo = {id(part): part for part in (task, *vars(task).values())}
     try:
-        twin, own = deepcopy((model, trainer), shared)
-    except Exception:  # whatever a component of somebody else's holds: a lock, an open file
+        model_copy, trainer_copy = deepcopy((model, trainer), memo)
+    except Exception:  # a plugin's component may hold anything: a lock, an open file
         return notes
-    before = random_state()
+    state = random_state()
     try:
         with translate_mistakes():
-            _check_protocol(own)
-            nets = NetStates(twin)
-            for number, stage in enumerate(own.stages(twin, task)):
+            _check_protocol(trainer_copy)
+            nets = NetStates(model_copy)
+            for number, stage in enumerate(trainer_copy.stages(model_copy, task)):
                 if stage.epochs and stage.phases:
                     with translate_mistakes(f"stage {stage.name!r}"), suppress(*SINGULAR):
                         notes += _rehearse_stage(nets, stage, number, recipe, accelerator)
@@ -66,17 +66,17 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list
     except Exception:  # training may not meet it: by then it has other weights
         pass
     finally:
-        set_random_state(before)
+        set_random_state(state)
     return notes
 
 
 def find_unregistered(module: nn.Module, *beside: nn.Module) -> str | None:
-    """A message about weights in attributes, lists and dicts that are none of the module's nor of those `beside` it,
-    which would be ignored; None if there are none."""
-    known = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
+    """A message about weights in attributes, lists and dicts that belong neither to the module nor to those `beside`
+    it, and would be ignored; None if there are none."""
+    registered_ids = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
     for inner in module.modules():
         for attribute, value in vars(inner).items():
-            if not all(id(tensor) in known for tensor in _weights(value, set())):
+            if not all(id(tensor) in registered_ids for tensor in _find_weights(value, set())):
                 return (
                     f"{type(inner).__name__}.{attribute} holds weights that are not registered as parameters, so they "
                     "are neither trained nor saved; expected an nn.Parameter, and nn.ModuleList, nn.ModuleDict or "
@@ -85,16 +85,16 @@ def find_unregistered(module: nn.Module, *beside: nn.Module) -> str | None:
     return None
 
 
-def _weights(value: Any, seen: set[int]) -> Iterator[Tensor]:
-    """Tensors that could learn, also modules' and those in lists and dicts, each of which is looked into once."""
+def _find_weights(value: Any, visited: set[int]) -> Iterator[Tensor]:
+    """Tensors that could learn, including those of modules and in lists and dicts, each of which is visited once."""
     if isinstance(value, Tensor) and value.is_leaf and value.requires_grad:
         yield value
     elif isinstance(value, nn.Module):
         yield from (parameter for parameter in value.parameters() if parameter.requires_grad)
-    elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
-        seen.add(id(value))
+    elif isinstance(value, Mapping | list | tuple) and id(value) not in visited:
+        visited.add(id(value))
         for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _weights(inner, seen)
+            yield from _find_weights(inner, visited)
 
 
 def _check_protocol(trainer: Trainer) -> None:
@@ -102,8 +102,8 @@ def _check_protocol(trainer: Trainer) -> None:
     try:
         json.dumps({**protocol})
     except TypeError as error:
-        found = f"{type(trainer).__name__}.protocol returned {protocol!r:.80}"
-        raise PluginError(f"{found}; expected a table of JSON values ({error})") from error
+        problem = f"{type(trainer).__name__}.protocol returned {protocol!r:.80}"
+        raise PluginError(f"{problem}; expected a table of JSON values ({error})") from error
 
 
 def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, accelerator: Accelerator) -> list[str]:
@@ -129,9 +129,9 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
             notes += _note_idle_terms(active, terms)
             if recipe.config.gradient_norms_every:
                 ledger.add_measures({}, active, context, accelerator)
-            go_back = torch.Tensor.backward
+            run_backward = torch.Tensor.backward
             active.phase.gradient(
-                Update(context, stage, active.phase, loss, active.parameters, owned, len(batch), go_back)
+                Update(context, stage, active.phase, loss, active.parameters, owned, len(batch), run_backward)
             )
             for parameter in active.parameters:
                 parameter.grad = None
@@ -147,7 +147,7 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
 
 def _note_idle_terms(active: ActivePhase, terms: Terms) -> list[str]:
     """A warning for each term from which a phase learns nothing."""
-    if active.phase.gradient is not backward:  # another rule may have its own way to the parameters
+    if active.phase.gradient is not backward:  # another rule may reach the parameters in its own way
         return []
     return [
         f"warning: in the first batch, the loss {name!r} of phase {active.phase.name!r} has no gradient to what the "
@@ -168,21 +168,21 @@ def explain_non_finite(nets: NetStates, active: ActivePhase, batch: Batch | None
     if batch is None or active.updates:
         return remedies
     names = {part: name for name, part in nets.model.named_modules() if isinstance(part, Component | FeatureNetwork)}
-    found: list[str] = []
+    explanations: list[str] = []
 
-    def look(part: nn.Module, _: Any, output: Any) -> None:
+    def check_output(part: nn.Module, _: Any, output: Any) -> None:
         value = output.logits if isinstance(output, Proposal) else output
         if isinstance(value, Tensor) and bool((value.isnan() | (value == torch.inf)).any()):
-            found.append(f"the output of {names[part]} ({type(part).__name__}) is the first that is not finite")
+            explanations.append(f"the output of {names[part]} ({type(part).__name__}) is the first that is not finite")
 
-    hooks = [part.register_forward_hook(look) for part in names]
+    hooks = [part.register_forward_hook(check_output) for part in names]
     try:
         with accelerator.autocast():
             active.phase.loss(LiveContext(nets, batch))
     finally:
         for hook in hooks:
             hook.remove()
-    return found[0] if found else remedies
+    return explanations[0] if explanations else remedies
 
 
 @contextmanager
@@ -190,7 +190,7 @@ def translate_mistakes(caller: str | None = None) -> Iterator[None]:
     """Raises a `PluginError` that names method and line in place of `MISTAKES` in a component's code inside.
 
     Args:
-        caller: name in place of the method's for mistakes in other code; None: those are left alone.
+        caller: name in place of the method's for mistakes in other code; None: such mistakes pass unchanged.
     """
     try:
         yield

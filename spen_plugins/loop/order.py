@@ -30,10 +30,10 @@ class Epochs:
         least: fewest batches in an epoch; few examples are passed over several times.
         seed, stage: arguments of the random order.
         most: most batches in an epoch, even if a pass has more; None: no limit.
-        block: rows in a block of examples on disk: blocks come in random order, and only the rows, and the batches, of
-            64 blocks in succession are mixed, so that few places of the disk are read at a time; None: all are mixed.
+        block: rows in a block of examples on disk: blocks come in random order, and rows and batches are mixed only
+            within 64 successive blocks, so that few places of the disk are read at a time; None: all are mixed.
         groups: `SharesSentences.groups` of examples in memory: the groups are shuffled in place of the rows, so that
-            rows of a group, of equal length, are in one batch, or in two where a batch is full.
+            rows of a group, of equal length, are in one batch, or in two if a batch is full.
     """
 
     lengths: np.ndarray
@@ -57,15 +57,15 @@ class Epochs:
     @property
     def batches(self) -> int:
         """Number of batches in an epoch."""
-        whole = self.passes * self.batches_of_a_pass
-        return whole if self.most is None else min(whole, self.most)
+        count = self.passes * self.batches_of_a_pass
+        return count if self.most is None else min(count, self.most)
 
     def order(self, epoch: int) -> list[np.ndarray]:
         """The rows of each batch of an epoch."""
         first = epoch * self.batches
-        numbers = range(self.find_pass(epoch, 0), self.find_pass(epoch, self.batches - 1) + 1)
-        batches = [rows for number in numbers for rows in batches_of_pass(self, number)]
-        start = first - numbers[0] * self.batches_of_a_pass
+        pass_numbers = range(self.find_pass(epoch, 0), self.find_pass(epoch, self.batches - 1) + 1)
+        batches = [rows for pass_number in pass_numbers for rows in batches_of_pass(self, pass_number)]
+        start = first - pass_numbers[0] * self.batches_of_a_pass
         return batches[start : start + self.batches]
 
     def find_pass(self, epoch: int, batch: int) -> int:
@@ -74,7 +74,7 @@ class Epochs:
 
 
 def plan_epochs(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: int, stage: int) -> Epochs:
-    """The epochs of a stage's examples; those on disk are read in blocks."""
+    """The epochs of a stage's examples; examples on disk are read in blocks."""
     on_disk = isinstance(examples, OnDisk)
     lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])
     least, most = config.epoch_updates, config.epoch_updates_at_most
@@ -83,7 +83,7 @@ def plan_epochs(task: Task, examples: Sequence[Any], config: TrainerConfig, seed
     return Epochs(lengths, config.choose_batch_size(len(lengths)), least, seed, stage, most, block, groups)
 
 
-@lru_cache(maxsize=1)  # several epochs may be of one pass
+@lru_cache(maxsize=1)  # several epochs may belong to one pass
 def batches_of_pass(epochs: Epochs, number: int) -> list[np.ndarray]:
     """The rows of each batch of one pass over the examples, by its number.
 
@@ -100,18 +100,18 @@ def batches_of_pass(epochs: Epochs, number: int) -> list[np.ndarray]:
     else:
         rows = _shuffle_by_blocks(len(lengths), block or 1, rng)
     if len(lengths) and (lengths != lengths[0]).any():
-        pool = POOL * size
-        parts = [rows[i : i + pool] for i in range(0, len(rows), pool)]
+        pool_size = POOL * size
+        parts = [rows[i : i + pool_size] for i in range(0, len(rows), pool_size)]
         rows = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in parts])
         batches = [rows[i : i + size] for i in range(0, len(rows), size)]
-        near = max(1, -(-window // size))
-        stretches = [batches[i : i + near] for i in range(0, len(batches), near)]
+        stretch_size = max(1, -(-window // size))
+        stretches = [batches[i : i + stretch_size] for i in range(0, len(batches), stretch_size)]
         return [stretch[i] for stretch in stretches for i in rng.permutation(len(stretch))]
     return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
 def _shuffle_by_blocks(size: int, block: int, rng: np.random.Generator) -> np.ndarray:
-    """All rows: blocks in random order, those of `MIXED` blocks in succession mixed."""
+    """All rows: blocks in random order, rows mixed within `MIXED` successive blocks."""
     starts = rng.permutation(-(-size // block)) * block
     parts = [starts[i : i + MIXED] for i in range(0, len(starts), MIXED)]
     rows = [np.concatenate([np.arange(start, min(start + block, size)) for start in part]) for part in parts]

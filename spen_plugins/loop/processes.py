@@ -22,7 +22,7 @@ from spen_plugins.loop.torch_modes import set_random_state
 from spen_plugins.model import Model
 
 TABLE = (4096, 2**17)
-"""Rows and numbers of the smallest gradient whose rows of zeros are looked for, as those of word vectors have many."""
+"""Rows and numbers of the smallest gradient that is searched for rows of zeros; gradients of word vectors have many."""
 
 
 class ProcessLost(RunError):
@@ -30,8 +30,8 @@ class ProcessLost(RunError):
 
 
 @contextmanager
-def _lost_process_errors() -> Iterator[None]:
-    """Raises `ProcessLost` in place of torch's errors where a process waits for others."""
+def _translate_lost_processes() -> Iterator[None]:
+    """Raises `ProcessLost` in place of torch's errors while a process waits for others."""
     try:
         yield
     except torch.OutOfMemoryError:
@@ -44,8 +44,8 @@ def _lost_process_errors() -> Iterator[None]:
 
 
 def wait_for_all(accelerator: Accelerator) -> None:
-    """Wait until every process is here."""
-    with _lost_process_errors():
+    """Wait until every process has reached this point."""
+    with _translate_lost_processes():
         accelerator.wait_for_everyone()
 
 
@@ -53,7 +53,7 @@ def gather(value: Any, accelerator: Accelerator) -> list[Any]:
     """The values of all processes, the main one's first."""
     values = [value] * accelerator.num_processes
     if accelerator.num_processes > 1:
-        with _lost_process_errors():
+        with _translate_lost_processes():
             distributed.all_gather_object(values, value)
     return values
 
@@ -61,7 +61,7 @@ def gather(value: Any, accelerator: Accelerator) -> list[Any]:
 def broadcast_weights(model: Model, accelerator: Accelerator) -> None:
     """Copy the main process's weights to every process."""
     if accelerator.num_processes > 1:
-        with _lost_process_errors():
+        with _translate_lost_processes():
             for parameter in model.parameters():
                 distributed.broadcast(parameter.data, 0)
 
@@ -70,7 +70,7 @@ class Requests:
     """Requests to stop and to save a checkpoint, on which all processes agree.
 
     Attributes:
-        agreed: of several processes, 1 if any is to stop, and 1 if a checkpoint is due in any, as of the last update.
+        agreed: for several processes, as of the last update: 1 if any is to stop, and 1 if a checkpoint is due in any.
     """
 
     def __init__(self, callbacks: Callbacks, accelerator: Accelerator) -> None:
@@ -78,11 +78,11 @@ class Requests:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew, after a checkpoint was saved."""
+        """Start again, after a checkpoint was saved."""
         self._saved_at, self.agreed = time.monotonic(), [0.0, 0.0]
 
     def is_due(self) -> bool:
-        """True if it is time for a checkpoint here."""
+        """True if it is time for a checkpoint in this process."""
         return time.monotonic() - self._saved_at >= self.callbacks.checkpoint_seconds
 
     def poll(self) -> list[float]:
@@ -104,13 +104,14 @@ class GradientSum:
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         self.parameters = parameters
-        self._memory = torch.empty(0)  # of the messages: new memory for each would cost more than filling it
+        self._buffer = torch.empty(0)  # of the messages: new memory for each would cost more than filling it
 
     def add_up(self, numbers: Sequence[float]) -> list[float]:
-        """Replace every process's gradients by their sum, in one message; a parameter without one anywhere stays so.
+        """Replace every process's gradients by their sum, in one message; a parameter that no process has a gradient
+        for still has none.
 
-        Of a large matrix of which at most half of the rows have a gradient in any process, only those are sent; a small
-        message before says which.
+        If at most half of the rows of a large matrix have a gradient in any process, only these rows are sent; a small
+        message beforehand says which.
 
         Args:
             numbers: small numbers, sent with the gradients.
@@ -118,72 +119,75 @@ class GradientSum:
         Returns:
             The sums of `numbers`.
         """
-        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.parameters]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
         rows = _choose_rows(gradients)
-        pieces = [each if chosen is None else each[chosen] for each, chosen in zip(gradients, rows, strict=True)]
-        has_gradient = [each.grad is not None for each in self.parameters]
-        sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*has_gradient, *numbers])]
-        message = self._join(sent)
-        with _lost_process_errors():
+        pieces = [
+            gradient if indices is None else gradient[indices]
+            for gradient, indices in zip(gradients, rows, strict=True)
+        ]
+        has_gradient = [parameter.grad is not None for parameter in self.parameters]
+        vectors = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*has_gradient, *numbers])]
+        message = self._join(vectors)
+        with _translate_lost_processes():
             distributed.all_reduce(message)
-        *sums, last = message.split([len(each) for each in sent])
+        *sums, last = message.split([len(vector) for vector in vectors])
         counts = last.tolist()
         for i, parameter in enumerate(self.parameters):
-            total, chosen = sums[i].view_as(pieces[i]).to(parameter.dtype), rows[i]
-            whole = total if chosen is None else gradients[i].index_copy_(0, chosen, total)
-            parameter.grad = whole if counts[i] else None
+            total, indices = sums[i].view_as(pieces[i]).to(parameter.dtype), rows[i]
+            gradient = total if indices is None else gradients[i].index_copy_(0, indices, total)
+            parameter.grad = gradient if counts[i] else None
         return counts[len(self.parameters) :]
 
-    def _join(self, sent: Sequence[Tensor]) -> Tensor:
-        """These vectors as one, in the widest of their precisions."""
-        length, kind = sum(map(len, sent)), reduce(torch.promote_types, (each.dtype for each in sent))
-        if len(self._memory) < length or self._memory.dtype != kind or self._memory.device != sent[0].device:
-            self._memory = torch.empty(length, dtype=kind, device=sent[0].device)
-        return torch.cat(list(sent), out=self._memory[:length])
+    def _join(self, vectors: Sequence[Tensor]) -> Tensor:
+        """These vectors joined into one, in the widest of their precisions."""
+        length, dtype = sum(map(len, vectors)), reduce(torch.promote_types, (vector.dtype for vector in vectors))
+        if len(self._buffer) < length or self._buffer.dtype != dtype or self._buffer.device != vectors[0].device:
+            self._buffer = torch.empty(length, dtype=dtype, device=vectors[0].device)
+        return torch.cat(list(vectors), out=self._buffer[:length])
 
 
 def _choose_rows(gradients: Sequence[Tensor]) -> list[Tensor | None]:
-    """Of each gradient the rows to send; None: all."""
-    least, numbers = TABLE
-    matrices = {i: each for i, each in enumerate(gradients) if each.ndim == 2}
-    tables = {i: each for i, each in matrices.items() if len(each) >= least and each.numel() >= numbers}
+    """The rows to send of each gradient; None: all."""
+    least_rows, least_numbers = TABLE
+    matrices = {i: matrix for i, matrix in enumerate(gradients) if matrix.ndim == 2}
+    tables = {i: table for i, table in matrices.items() if len(table) >= least_rows and table.numel() >= least_numbers}
     rows: list[Tensor | None] = [None] * len(gradients)
     if tables:
-        reached = torch.cat([each.amax(1).ne(0) | each.amin(1).ne(0) for each in tables.values()]).to(torch.uint8)
-        with _lost_process_errors():
-            distributed.all_reduce(reached, distributed.ReduceOp.MAX)
-        for i, part in zip(tables, reached.split([len(each) for each in tables.values()]), strict=True):
-            chosen = part.nonzero().flatten()
-            rows[i] = chosen if 2 * len(chosen) <= len(part) else None
+        masks = torch.cat([table.amax(1).ne(0) | table.amin(1).ne(0) for table in tables.values()]).to(torch.uint8)
+        with _translate_lost_processes():
+            distributed.all_reduce(masks, distributed.ReduceOp.MAX)
+        for i, mask in zip(tables, masks.split([len(table) for table in tables.values()]), strict=True):
+            indices = mask.nonzero().flatten()
+            rows[i] = indices if 2 * len(indices) <= len(mask) else None
     return rows
 
 
 def restore_own(
     state: dict[str, Any], position: Position, seed: int, accelerator: Accelerator, say: Callable[[str], None]
 ) -> None:
-    """Restore what differs between processes: random states, and the sums of losses.
+    """Restore the state that differs between processes: random states, and the sums of losses.
 
-    `state` has the main process's state "random", and those of the "others", as many as there were.
+    `state` has the main process's state "random", and the states of all "others" that took part.
     """
-    number, others = accelerator.process_index, state.get("others", [])
-    if len(others) != accelerator.num_processes - 1:
-        was, now = 1 + len(others), accelerator.num_processes
-        say(f"note: the checkpoint was saved with processes: {was}, now: {now}; random numbers will differ")
+    process, other_states = accelerator.process_index, state.get("others", [])
+    if len(other_states) != accelerator.num_processes - 1:
+        saved_count, count = 1 + len(other_states), accelerator.num_processes
+        say(f"note: the checkpoint was saved with processes: {saved_count}, now: {count}; random numbers will differ")
         set_random_state(state["random"])
-        if number:
-            torch.manual_seed(hash((seed, number, position.stage, position.epoch, position.batch)) % 2**63)
+        if process:
+            torch.manual_seed(hash((seed, process, position.stage, position.epoch, position.batch)) % 2**63)
             position.sums = {}
         else:
-            position.sums = merge_sums([position.sums, *(other["sums"] for other in others)])
-    elif number:
-        set_random_state(others[number - 1]["random"])
-        position.sums = others[number - 1]["sums"]
+            position.sums = merge_sums([position.sums, *(other["sums"] for other in other_states)])
+    elif process:
+        set_random_state(other_states[process - 1]["random"])
+        position.sums = other_states[process - 1]["sums"]
     else:
         set_random_state(state["random"])
 
 
 def split_rows(rows: np.ndarray, accelerator: Accelerator, parts: int) -> list[list[int]]:
     """This process's rows of a batch, in at most `parts` parts, none empty."""
-    mine = rows[accelerator.process_index :: accelerator.num_processes]
-    split = np.array_split(mine, min(parts, max(len(mine), 1)))
-    return [part for part in map(np.ndarray.tolist, split) if part]
+    own_rows = rows[accelerator.process_index :: accelerator.num_processes]
+    pieces = np.array_split(own_rows, min(parts, max(len(own_rows), 1)))
+    return [part for part in map(np.ndarray.tolist, pieces) if part]

@@ -27,14 +27,14 @@ from spen_plugins.trainer import Stage
 Means = Callable[[], Mapping[str, float]]
 
 LINE_SECONDS = 60.0
-"""Time between two lines about an epoch where there is no terminal."""
+"""Time between two lines about an epoch, without a terminal."""
 FIXED = 67
-"""Characters of a line of progress beside its losses."""
+"""Characters of a line of progress besides its losses."""
 
 
 class Tracker:
-    """Progress of all predictions inside its `with`: a bar in a terminal, elsewhere a line a minute; none on a quiet
-    console."""
+    """Progress of all predictions inside its `with`: a bar in a terminal, elsewhere a line per minute; nothing on a
+    quiet console."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -43,17 +43,17 @@ class Tracker:
 
     def __enter__(self) -> Self:
         if self.console.is_interactive and not self.console.quiet:
-            narrow = Column(no_wrap=True)
+            column = Column(no_wrap=True)
             columns = (
-                TextColumn("{task.description}", table_column=narrow),
-                BarColumn(10, table_column=narrow),
-                MofNCompleteColumn(table_column=narrow),
-                TimeElapsedColumn(narrow),
+                TextColumn("{task.description}", table_column=column),
+                BarColumn(10, table_column=column),
+                MofNCompleteColumn(table_column=column),
+                TimeElapsedColumn(column),
                 TextColumn("left"),
-                TimeRemainingColumn(table_column=narrow),
-                TextColumn("{task.fields[losses]}", markup=False, table_column=narrow),
+                TimeRemainingColumn(table_column=column),
+                TextColumn("{task.fields[losses]}", markup=False, table_column=column),
             )
-            to_stdout = not self.console.stderr  # otherwise rich would send what is printed to standard error
+            to_stdout = not self.console.stderr  # otherwise rich would send printed text to standard error
             self._progress = Progress(*columns, console=self.console, transient=True, redirect_stdout=to_stdout)
         self._token = None if self.console.quiet else counted.set(self._track)
         return self
@@ -65,15 +65,15 @@ class Tracker:
             self._progress.stop()
 
     def _track(self, batches: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
-        """The same batches of rows; shows how many rows are done."""
-        progress, total, done, began = self._progress, sum(map(len, batches)), 0, self._begin()
+        """Yields the same batches of rows, and shows how many rows are done."""
+        progress, total, count, start = self._progress, sum(map(len, batches)), 0, self._begin()
         if progress is None:
             for rows in batches:
                 yield rows
-                done += len(rows)
-                if self._is_due() and done < total:
-                    left = _describe_left(began, done, total)
-                    self.console.print(f"{done:,} of {total:,} examples  {left}", soft_wrap=True)
+                count += len(rows)
+                if self._is_due() and count < total:
+                    eta = _describe_remaining(start, count, total)
+                    self.console.print(f"{count:,} of {total:,} examples  {eta}", soft_wrap=True)
             return
         bar, was_drawn = progress.add_task("examples", total=total, losses=""), progress.live.is_started
         progress.start()
@@ -83,11 +83,11 @@ class Tracker:
                 progress.advance(bar, len(rows))
         finally:
             if not was_drawn:
-                progress.stop()  # before its last line is gone, which would leave an empty one
+                progress.stop()  # before its last line is removed, which would leave an empty one
             progress.remove_task(bar)
 
     def _begin(self) -> float:
-        """The time; where there is no terminal, the next line comes a minute later."""
+        """Returns the time; without a terminal, the next line comes a minute later."""
         now = time.monotonic()
         if self._progress is None:
             self._shown_at = now
@@ -103,7 +103,7 @@ class Tracker:
 
 
 class Reporter(Tracker):
-    """Progress of training, on a console; none on a quiet one."""
+    """Progress of training, on a console; nothing on a quiet console."""
 
     def __init__(self, console: Console, selection: str) -> None:
         super().__init__(console)
@@ -113,8 +113,8 @@ class Reporter(Tracker):
         super().__enter__()
         if self._progress is not None:
             self._progress.start()
-            self._all = self._progress.add_task("stage", losses="", visible=False)
-            self._bar = self._progress.add_task("epoch", losses="", visible=False)
+            self._stage_bar = self._progress.add_task("stage", losses="", visible=False)
+            self._epoch_bar = self._progress.add_task("epoch", losses="", visible=False)
         return self
 
     def say(self, text: str | Text) -> None:
@@ -126,62 +126,66 @@ class Reporter(Tracker):
         steps = ((phase.name, phase.player.steps) for phase in stage.phases)
         players = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in steps)
         rounds = f", {stage.rounds} rounds per batch" if stage.rounds > 1 else ""
-        moves = f": {players}{rounds}; at most {stage.epochs} epochs of {_size(epochs)}" if stage.phases else ""
-        self.say(f"stage {stage.name}{moves}")
+        plan = f": {players}{rounds}; at most {stage.epochs} epochs of {_describe_size(epochs)}" if stage.phases else ""
+        self.say(f"stage {stage.name}{plan}")
         self._epochs = stage.epochs
         if self._progress is not None:
             self._progress.update(
-                self._all, description=f"{stage.name}, epochs", total=stage.epochs, completed=epoch, visible=True
+                self._stage_bar, description=f"{stage.name}, epochs", total=stage.epochs, completed=epoch, visible=True
             )
 
     def epoch(self, epoch: int, batches: int, done: int) -> None:
         """Report that an epoch starts or resumes at batch `done`."""
-        self._epoch, self._batches, self._resumed = epoch, batches, done
-        self._began = self._begin()
+        self._epoch, self._batches, self._first_batch = epoch, batches, done
+        self._started_at = self._begin()
         if self._progress is not None:
-            self._progress.reset(self._bar, total=batches, completed=done, visible=True)
-            self._progress.update(self._bar, description=f"epoch {epoch + 1}/{self._epochs}")
+            self._progress.reset(self._epoch_bar, total=batches, completed=done, visible=True)
+            self._progress.update(self._epoch_bar, description=f"epoch {epoch + 1}/{self._epochs}")
 
     def batch(self, done: int, means: Means) -> None:
-        """Report a finished batch: on a terminal a few times per second, elsewhere by a line a minute."""
+        """Report a finished batch: on a terminal a few times per second, elsewhere by a line per minute."""
         if not self._is_due():
             return
         if self._progress is not None:
-            losses = _line(means())[: max(0, self.console.width - FIXED)]  # rich would narrow the other columns
-            self._progress.update(self._bar, completed=done, losses=losses)
+            losses = _format(means())[: max(0, self.console.width - FIXED)]  # rich would narrow the other columns
+            self._progress.update(self._epoch_bar, completed=done, losses=losses)
         elif done < self._batches:
-            left = _describe_left(self._began, done - self._resumed, self._batches - self._resumed)
+            eta = _describe_remaining(self._started_at, done - self._first_batch, self._batches - self._first_batch)
             self.say(
-                f"epoch {self._epoch + 1:3d}  {done:,} of {self._batches:,} batches  {_line(means())}  {left} in it"
+                f"epoch {self._epoch + 1:3d}  {done:,} of {self._batches:,} batches  {_format(means())}  {eta} in it"
             )
 
     def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:
         """Print one line with the losses of each phase and the score."""
         score = self.selection if record["score"] == record["validation"].get(self.selection) else "score"
-        scored = f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  validation {score} {record['score']:.4f} "
-        star = ("(new best)", "green") if record["best"] else f"(best {best:.4f})"
-        self.say(Text.assemble(visible(scored), star, f"  {seconds:.1f} s"))
+        text = f"epoch {record['epoch'] + 1:3d}  {_format(record['losses'])}  validation {score} {record['score']:.4f} "
+        mark = ("(new best)", "green") if record["best"] else f"(best {best:.4f})"
+        self.say(Text.assemble(visible(text), mark, f"  {seconds:.1f} s"))
         if self._progress is not None:
-            self._progress.advance(self._all)
+            self._progress.advance(self._stage_bar)
 
 
-def _describe_left(began: float, done: int, total: int) -> str:
-    """The remaining time, in words, of something of which a part was done since `began`."""
-    left = (time.monotonic() - began) / done * (total - done)
-    return f"about {max(1, round(left / 60))} min left"
+def _describe_remaining(start: float, count: int, total: int) -> str:
+    """The remaining time, in words, of work of which `count` of `total` units were done since `start`."""
+    seconds = (time.monotonic() - start) / count * (total - count)
+    return f"about {max(1, round(seconds / 60))} min left"
 
 
-def _size(epochs: Epochs | str) -> str:
+def _describe_size(epochs: Epochs | str) -> str:
     """The length of an epoch, in words."""
     if isinstance(epochs, str):
         return epochs
-    a_pass, examples = epochs.batches_of_a_pass, f"{len(epochs.lengths)} examples"
+    pass_batches, examples = epochs.batches_of_a_pass, f"{len(epochs.lengths)} examples"
     batches = f"{epochs.batches} batches of {epochs.batch_size}"
-    if epochs.batches < a_pass:
-        return f"{batches}; a pass over the {examples} has {a_pass:,}"
-    passes = f" ({epochs.passes} passes over {examples})" if a_pass < epochs.batches == epochs.passes * a_pass else ""
+    if epochs.batches < pass_batches:
+        return f"{batches}; a pass over the {examples} has {pass_batches:,}"
+    passes = (
+        f" ({epochs.passes} passes over {examples})"
+        if pass_batches < epochs.batches == epochs.passes * pass_batches
+        else ""
+    )
     return batches + passes
 
 
-def _line(means: Mapping[str, float]) -> str:
+def _format(means: Mapping[str, float]) -> str:
     return "  ".join(f"{name} {value:.4g}" for name, value in means.items())

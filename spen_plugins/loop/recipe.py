@@ -1,4 +1,4 @@
-"""Arguments of the loop: the recipe of a training, in which each parameter has one owner, and its caller's part."""
+"""Arguments of the loop: the recipe of a training, in which each parameter has one owner, and the caller's part."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
     if len(claims) != len(stage.phases) + 1:
         raise ConfigError(f"stage {stage.name!r}: phases must have different names, and none may be 'frozen'")
     owned: dict[str, dict[str, nn.Parameter]] = {phase.name: {} for phase in stage.phases}
-    for name, aliases in _aliases(model).items():
+    for name, aliases in _find_aliases(model).items():
         if not (parameter := model.get_parameter(name)).requires_grad:
             continue
         owners = [
             owner
             for owner, prefixes in claims.items()
-            if any(f"{alias}.".startswith(f"{one}.") for alias in aliases for one in prefixes)
+            if any(f"{alias}.".startswith(f"{prefix}.") for alias in aliases for prefix in prefixes)
         ]
         if len(owners) != 1:
             _check_prefixes(model, stage, claims)
-            who = f"it is claimed by {' and '.join(owners)}" if owners else "no phase trains it and it is not frozen"
-            raise ConfigError(f"stage {stage.name!r}: parameter {name!r} needs exactly one owner, but {who}")
+            claim = f"it is claimed by {' and '.join(owners)}" if owners else "no phase trains it and it is not frozen"
+            raise ConfigError(f"stage {stage.name!r}: parameter {name!r} needs exactly one owner, but {claim}")
         if owners[0] != "frozen":
             owned[owners[0]][name] = parameter
     return owned
 
 
 def _check_prefixes(model: Model, stage: Stage, claims: Mapping[str, Sequence[str]]) -> None:
-    """Raise for a prefix that is the name of no part of the model; a part may have no parameters, or be absent."""
-    known = {"energy", "energy_loss", *(name for names in _aliases(model).values() for name in names)}
+    """Raise a ConfigError for a prefix that names no part of the model; a part may lack parameters, or be absent."""
+    known = {"energy", "energy_loss", *(name for names in _find_aliases(model).values() for name in names)}
     known |= {name for name, _ in model.named_modules(remove_duplicate=False) if name}
     for owner, prefixes in claims.items():
         for prefix in prefixes:
             if prefix not in known:
-                near = did_you_mean(prefix, known)
-                found = f"{owner} names {prefix!r}, but no parameter begins with it."
+                suggestion = did_you_mean(prefix, known)
+                problem = f"{owner} names {prefix!r}, but no parameter begins with it."
                 raise ConfigError(
-                    f"stage {stage.name!r}: {found}{near} Parts: {', '.join(dict(model.named_children()))}"
+                    f"stage {stage.name!r}: {problem}{suggestion} Parts: {', '.join(dict(model.named_children()))}"
                 )
 
 
@@ -72,40 +72,40 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
 
 def _check_rates(model: Model, owned: Sequence[tuple[Phase, Sequence[str]]]) -> None:
     """Check the settings of players for parts of a model."""
-    aliases = _aliases(model)
-    for phase, own in owned:
+    aliases = _find_aliases(model)
+    for phase, parameter_names in owned:
         player = phase.player
-        for name in own:
+        for name in parameter_names:
             rates = {alias: player.multiplier(alias) for alias in aliases[name]}
             if len(set(rates.values())) > 1:
-                both = ", ".join(f"{alias} x{rate:g}" for alias, rate in rates.items())
+                listing = ", ".join(f"{alias} x{rate:g}" for alias, rate in rates.items())
                 raise ConfigError(
-                    f"phase {phase.name!r}: its player's groups set two rates for a shared parameter: {both}"
+                    f"phase {phase.name!r}: its player's groups set two rates for a shared parameter: {listing}"
                 )
-        same = [names for other, names in owned if other.player == player]
-        if player.layer_decay < 1 and not any(map(layers_below_top, same)):
+        layer_names = [names for other, names in owned if other.player == player]
+        if player.layer_decay < 1 and not any(map(layers_below_top, layer_names)):
             raise ConfigError(
                 f"phase {phase.name!r}: its player has layer_decay={player.layer_decay:g} but trains no encoder "
                 "layers; expected a pretrained encoder that isn't frozen, or 1"
             )
-        moved = [name for other, names in owned if other.player.groups == player.groups for name in names]
-        _check_groups(model, phase, [alias for name in moved for alias in aliases[name]])
+        trained_names = [name for other, names in owned if other.player.groups == player.groups for name in names]
+        _check_groups(model, phase, [alias for name in trained_names for alias in aliases[name]])
 
 
-def _check_groups(model: Model, phase: Phase, moved: Sequence[str]) -> None:
-    nets = {name.partition(".")[0] for name in moved}
-    frozen = [n for n, p in model.named_parameters() if not p.requires_grad and n.partition(".")[0] in nets]
-    # A part may have no parameters of its own, as features that are the net's.
-    empty = [
+def _check_groups(model: Model, phase: Phase, trained_names: Sequence[str]) -> None:
+    nets = {name.partition(".")[0] for name in trained_names}
+    frozen_names = [n for n, p in model.named_parameters() if not p.requires_grad and n.partition(".")[0] in nets]
+    # A part may have no parameters of its own, for example features that are the net's.
+    empty_parts = [
         f"{name.partition('.')[2]}."
         for name, module in model.named_modules()
         if name.partition(".")[0] in nets and "." in name and next(module.parameters(), None) is None
     ]
     for prefix in phase.player.groups:
-        if any(f"{prefix}.".startswith(part) for part in empty):
+        if any(f"{prefix}.".startswith(part) for part in empty_parts):
             continue
-        if not any(is_below(name, prefix) for name in [*moved, *frozen]):
-            parts = [name.split(".")[1:] for name in moved]
+        if not any(is_below(name, prefix) for name in [*trained_names, *frozen_names]):
+            parts = [name.split(".")[1:] for name in trained_names]
             known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise ConfigError(
                 f"phase {phase.name!r}: its player's groups name {prefix!r}, but none of its parameters begins with "
@@ -113,8 +113,8 @@ def _check_groups(model: Model, phase: Phase, moved: Sequence[str]) -> None:
             )
 
 
-def _aliases(model: Model) -> dict[str, list[str]]:
-    """First name of each parameter -> all its names, several where modules share it."""
+def _find_aliases(model: Model) -> dict[str, list[str]]:
+    """First name of each parameter -> all its names, several if modules share it."""
     names: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
@@ -131,7 +131,7 @@ def find_touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[
 
 @dataclass
 class Recipe:
-    """A model, its task, and how it is trained."""
+    """A model, its task, and the training's stages and settings."""
 
     model: Model
     task: Task
@@ -146,9 +146,9 @@ class Recipe:
             raise ConfigError("the task has no training examples")
         if not len(self.task.part("validation")):
             raise ConfigError("the task has no validation examples, which choose the best epoch; give a split")
-        empty = [stage.name for stage in self.stages if stage.examples is not None and not len(stage.examples)]
-        if empty:
-            raise ConfigError(f"stage {empty[0]!r} has no examples to train on")
+        empty_stages = [stage.name for stage in self.stages if stage.examples is not None and not len(stage.examples)]
+        if empty_stages:
+            raise ConfigError(f"stage {empty_stages[0]!r} has no examples to train on")
 
 
 @dataclass(frozen=True)

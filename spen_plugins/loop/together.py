@@ -21,11 +21,11 @@ from spen_plugins.loop.torch_modes import flush_denormals, random_state, set_ran
 
 
 class Together:
-    """Runs the loops of several tasks together: each batch is one of one task, and each task moves its own net.
+    """Runs the loops of several tasks together: each batch belongs to one task, and each task updates its own net.
 
-    An epoch is one epoch of each task, the turns of their batches mixed, so that a task has turns in proportion to its
-    batches. Where nets share weights, all tasks move these, each by an optimiser of its own. The best epoch is that of
-    the highest mean of the tasks' validation scores. Each loop is of one stage with one phase. Of the callbacks
+    An epoch is one epoch of each task, with the turns of their batches mixed, so that a task has turns in proportion to
+    its batches. Weights that nets share are updated by all tasks, each with its own optimiser. The best epoch has the
+    highest mean of the tasks' validation scores. Each loop has one stage with one phase. Only the callbacks
     `checkpoint_seconds` and `stop` are used.
     """
 
@@ -56,40 +56,40 @@ class Together:
             with translate_misfits(self.checkpoint.folder):
                 self.position = Position(**state["position"])
                 set_random_state(state["random"])
-        at, stage = self.position, next(iter(self.loops.values())).stages[0]
+        position, stage = self.position, next(iter(self.loops.values())).stages[0]
         batches = {name: loop.epochs.batches for name, loop in self.loops.items()}
-        each = " + ".join(f"{count} ({name})" for name, count in batches.items())
-        self.reporter.stage(stage, at.epoch, f"{sum(batches.values())} batches: {each}")
+        listing = " + ".join(f"{count} ({name})" for name, count in batches.items())
+        self.reporter.stage(stage, position.epoch, f"{sum(batches.values())} batches: {listing}")
         with flush_denormals():
-            while at.epoch < stage.epochs and not (at.is_patience_over(stage) and self._has_learned()):
+            while position.epoch < stage.epochs and not (position.is_patience_over(stage) and self._has_learned()):
                 self.run_epoch()
-                at.next_epoch()
+                position.next_epoch()
                 for loop in self.loops.values():
                     loop.position.next_epoch()
                 self._save()
-        if at.best > -math.inf:
+        if position.best > -math.inf:
             for loop in self.loops.values():
                 loop.folder.load_weights(loop.model)
 
     def turns(self, epoch: int) -> list[str]:
-        """The part that each batch of an epoch is of: a pure function of seed and epoch."""
+        """The part that each batch of an epoch belongs to: a pure function of seed and epoch."""
         names = list(self.loops)
         counts = [self.loops[name].epochs.batches for name in names]
-        mixed = np.random.default_rng([self.seed, epoch]).permutation(np.repeat(np.arange(len(names)), counts))
-        return [names[number] for number in mixed]
+        order = np.random.default_rng([self.seed, epoch]).permutation(np.repeat(np.arange(len(names)), counts))
+        return [names[number] for number in order]
 
     def run_epoch(self) -> None:
         """Train from the current batch to the epoch's end, validate all parts, write their histories."""
-        at, turns = self.position, self.turns(self.position.epoch)
-        orders = {name: loop.epochs.order(at.epoch) for name, loop in self.loops.items()}
-        started = time.perf_counter() - at.seconds
-        self.reporter.epoch(at.epoch, len(turns), at.batch)
-        for number in range(at.batch, len(turns)):
+        position, turns = self.position, self.turns(self.position.epoch)
+        orders = {name: loop.epochs.order(position.epoch) for name, loop in self.loops.items()}
+        start = time.perf_counter() - position.seconds
+        self.reporter.epoch(position.epoch, len(turns), position.batch)
+        for number in range(position.batch, len(turns)):
             loop = self.loops[turns[number]]
             loop.run_batch(loop.stages[0], orders[turns[number]][loop.position.batch])
             loop.position.batch += 1
-            at.batch, at.seconds = number + 1, time.perf_counter() - started
-            self.reporter.batch(at.batch, self._average_losses)
+            position.batch, position.seconds = number + 1, time.perf_counter() - start
+            self.reporter.batch(position.batch, self._average_losses)
             stop, is_due = self.requests.read()
             if stop or (is_due and number + 1 < len(turns)):
                 self._save()
@@ -99,32 +99,38 @@ class Together:
 
     def _validate(self) -> None:
         """Score all parts; keep their weights if the mean is the best so far."""
-        at = self.position
-        validated = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
+        position = self.position
+        results = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
         self._check_weights()
-        mean = sum(score for _, score in validated.values()) / len(validated)
-        better = mean > at.best
-        if better:
-            at.best, at.best_epoch = mean, at.epoch
+        mean = sum(score for _, score in results.values()) / len(results)
+        is_better = mean > position.best
+        if is_better:
+            position.best, position.best_epoch = mean, position.epoch
         for name, loop in self.loops.items():
-            scores, score = validated[name]
-            stage, own = loop.stages[0], loop.position
-            if better:
-                own.best, own.best_epoch = score, own.epoch
+            scores, score = results[name]
+            stage, part_position = loop.stages[0], loop.position
+            if is_better:
+                part_position.best, part_position.best_epoch = score, part_position.epoch
                 loop.folder.save_weights(loop.model)
             if loop.has_learned(stage, score):
                 for active in loop.active:
                     active.epoch_ends(score)
-            record = ledger.epoch_record(stage, own, loop.active, {"validation": scores}, score)
-            own.history_lines += 1
-            loop.folder.append_history({**record, "best": better}, at.seconds)
-        own_scores = ", ".join(f"{name} {score:.4f}" for name, (_, score) in validated.items())
-        record = {"epoch": at.epoch, "losses": self._average_losses(), "validation": {}, "score": mean, "best": better}
-        self.reporter.epoch_done(record, at.seconds, at.best)
-        self.reporter.say(f"           {own_scores}")
+            record = ledger.epoch_record(stage, part_position, loop.active, {"validation": scores}, score)
+            part_position.history_lines += 1
+            loop.folder.append_history({**record, "best": is_better}, position.seconds)
+        listing = ", ".join(f"{name} {score:.4f}" for name, (_, score) in results.items())
+        record = {
+            "epoch": position.epoch,
+            "losses": self._average_losses(),
+            "validation": {},
+            "score": mean,
+            "best": is_better,
+        }
+        self.reporter.epoch_done(record, position.seconds, position.best)
+        self.reporter.say(f"           {listing}")
 
     def _has_learned(self) -> bool:
-        """False while the best epoch has a part whose constant predictor is as good: patience doesn't count then."""
+        """False while a part's constant predictor is as good as its best epoch: patience doesn't count then."""
         return all(loop.has_learned(loop.stages[0], loop.position.best) for loop in self.loops.values())
 
     def _average_losses(self) -> dict[str, float]:
@@ -133,7 +139,7 @@ class Together:
         return {name: sum(losses.values()) for name, losses in means.items() if losses}
 
     def _check_weights(self) -> None:
-        """Before any part is saved: raise `NonFiniteLoss` if one has weights that are not finite."""
+        """Raise `NonFiniteLoss`, before any part is saved, if a part has weights that are not finite."""
         for loop in self.loops.values():
             loop.check_weights()
 

@@ -50,7 +50,7 @@ _MESSAGES = ("can't allocate memory", "Storage size calculation overflowed")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True of an error of Python's or torch's allocator."""
+    """True for an error of Python's or torch's allocator."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(text in str(error) for text in _MESSAGES)
 
 
@@ -69,10 +69,10 @@ def translate_memory_errors(doing: str, smaller: str = SMALLER) -> Iterator[None
 def attention_kernels(stage: Stage) -> AbstractContextManager[Any]:
     """Inside, torch's attention can be differentiated twice if a phase of the stage does that; its fused kernels can't.
 
-    All of the stage, because a proposal is kept from one phase to the next.
+    This holds for the whole stage, because a proposal is kept from one phase to the next.
     """
-    twice = any(phase.second_derivatives for phase in stage.phases)
-    return sdpa_kernel(SDPBackend.MATH) if twice else nullcontext()
+    needs_math = any(phase.second_derivatives for phase in stage.phases)
+    return sdpa_kernel(SDPBackend.MATH) if needs_math else nullcontext()
 
 
 @contextmanager
@@ -80,20 +80,20 @@ def flush_denormals() -> Iterator[None]:
     """Inside, numbers below 1e-38 count as zero. No score depends on them, but a CPU may take 50 times as long for a
     convolution of them (SoftPlus of large β makes many). The caller's mode is restored."""
     smallest = torch.finfo(torch.float32).tiny
-    before = bool(torch.tensor(smallest) / 2 == 0)  # torch sets this mode, but doesn't tell it
+    was_flushing = bool(torch.tensor(smallest) / 2 == 0)  # torch sets this mode, but can't return it
     torch.set_flush_denormal(True)
     try:
         yield
     finally:
-        torch.set_flush_denormal(before)
+        torch.set_flush_denormal(was_flushing)
 
 
 @contextmanager
 def use_float32() -> Iterator[None]:
     """Inside, nets are built in float32, which pretrained encoders are read in, whatever torch's default type is."""
-    before = torch.get_default_dtype()
+    default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
         yield
     finally:
-        torch.set_default_dtype(before)
+        torch.set_default_dtype(default)

@@ -1,4 +1,4 @@
-"""Facts of the training part that structures over label sets start from: its label sets, and hubs."""
+"""Facts of the training part on which structures over label sets are built: its label sets, and hubs."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ def training_labels(task: Task) -> Iterator[Tensor]:
 
 def find_hubs(task: Task, labels: int, count: int) -> Tensor:
     """The hubs, `(hub,)`: one after the other, each adds most to Σ_i max_h I(y_h; y_i), the mutual information of
-    labels in the training part. The first labels without a training part, as of a restored task."""
-    total, on, both = 0, torch.zeros(labels, dtype=torch.double), torch.zeros(labels, labels, dtype=torch.double)
+    labels in the training part. Without a training part, as in a restored task, the first labels."""
+    total, counts, pairs = 0, torch.zeros(labels, dtype=torch.double), torch.zeros(labels, labels, dtype=torch.double)
     for gold in training_labels(task):
         y = gold.double().cpu()
-        total, on, both = total + len(y), on + y.sum(0), both + y.t() @ y
-    information = mutual_information(both, on, max(total, 1))
-    covered, hubs = torch.zeros(labels, dtype=torch.double), torch.zeros(labels, dtype=torch.bool)
-    chosen: list[int] = []
+        total, counts, pairs = total + len(y), counts + y.sum(0), pairs + y.t() @ y
+    information = mutual_information(pairs, counts, max(total, 1))
+    coverage, is_hub = torch.zeros(labels, dtype=torch.double), torch.zeros(labels, dtype=torch.bool)
+    hubs: list[int] = []
     for _ in range(min(count, labels)):
-        gain = (torch.maximum(information, covered) - covered).sum(1).masked_fill(hubs, -torch.inf)
-        chosen.append(int(gain.argmax()))
-        hubs[chosen[-1]] = True
-        covered = torch.maximum(covered, information[chosen[-1]])
-    return torch.tensor(chosen)
+        gain = (torch.maximum(information, coverage) - coverage).sum(1).masked_fill(is_hub, -torch.inf)
+        hubs.append(int(gain.argmax()))
+        is_hub[hubs[-1]] = True
+        coverage = torch.maximum(coverage, information[hubs[-1]])
+    return torch.tensor(hubs)
 
 
 def mutual_information(both: Tensor, on: Tensor, total: int) -> Tensor:
-    """I(y_i; y_j) in nats, 0 of a label with itself, from the counts of pairs and labels among `total` examples:
+    """I(y_i; y_j) in nats, 0 for a label with itself, from the counts of pairs and labels among `total` examples:
     `(label, label)`."""
-    of_first = on.unsqueeze(1)
-    joint = torch.stack([both, of_first - both, on - both, total - of_first - on + both]).clamp(min=0) / total
-    p, q = of_first / total, on / total
-    apart = torch.stack([p * q, p * (1 - q), (1 - p) * q, (1 - p) * (1 - q)])
-    information = torch.where(joint > 0, joint * (joint / apart.clamp(min=1e-300)).log(), 0.0).sum(0)
+    first_counts = on.unsqueeze(1)
+    joint = torch.stack([both, first_counts - both, on - both, total - first_counts - on + both]).clamp(min=0) / total
+    p, q = first_counts / total, on / total
+    product = torch.stack([p * q, p * (1 - q), (1 - p) * q, (1 - p) * (1 - q)])
+    information = torch.where(joint > 0, joint * (joint / product.clamp(min=1e-300)).log(), 0.0).sum(0)
     return information.fill_diagonal_(0)

@@ -24,8 +24,8 @@ def local_layer(component: Component) -> nn.Linear:
 
 
 def output_size(component: Component) -> int:
-    """Number of labels, or of tags: the size of the outputs' last axis. `ConfigError` if that differs between batches,
-    as of images."""
+    """Number of labels, or of tags: the size of the outputs' last axis. Raises a `ConfigError` if it differs between
+    batches, as for images."""
     size = component.space.shape[-1]
     if size is None:
         raise ConfigError(
@@ -51,12 +51,12 @@ class LazyScores:
 
     def __init__(self, vectors: Tensor, local: nn.Linear) -> None:
         self.vectors, self.local = vectors, local
-        self._gradients = torch.is_grad_enabled()
+        self._is_recording = torch.is_grad_enabled()
 
     @cached_property
     def all(self) -> Tensor:
         """`(batch, label)`."""
-        with torch.set_grad_enabled(self._gradients):
+        with torch.set_grad_enabled(self._is_recording):
             return self.local(self.vectors)
 
     def sums(self, bags: SparseLabels) -> Tensor:
@@ -65,7 +65,7 @@ class LazyScores:
 
 
 def lazy_scores(component: Component, x: X) -> Tensor | LazyScores:
-    """As `local_scores`, but lazy if there are many labels; `local_sum` takes either."""
+    """The scores of `local_scores`, but lazy if there are many labels; `local_sum` takes either."""
     if isinstance(component.space, LabelSet) and len(component.space.labels) >= MANY_LABELS:
         return LazyScores(component.features(x), component.local)
     return local_scores(component, x)

@@ -34,8 +34,8 @@ def margin_cost(space: OutputSpace, y: Tensor, gold: Tensor, mask: Tensor | None
     """
     if cost == "score":
         return 1 - space.score(y, gold, mask)
-    summed = space.cost(y, gold, mask)
-    return summed / space.size(y, mask) if cost == "mean_l1" else summed
+    distance = space.cost(y, gold, mask)
+    return distance / space.size(y, mask) if cost == "mean_l1" else distance
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CompoundObjective:
     Terms are `(batch,)` each. Without gold there is no F, Θ has no loss, and the nets minimise λ E(x, A).
 
     Args:
-        cost: Δ, as of `margin_cost`.
+        cost: Δ, as in `margin_cost`.
         perceptron_weight: λ.
         truncate_nets: if true, the nets' objective is truncated at zero too (Tu & Gimpel 2018).
     """
@@ -62,43 +62,48 @@ class CompoundObjective:
         if batch.gold is None:
             return {"margin": 0 * energy(proposal.mean)[:, 0]}
         augmenting = cost_net(batch, proposal)
-        wrong, right, predicted = energy(torch.cat([augmenting.mean, batch.gold, proposal.mean], 1)).unbind(1)
+        augmented_energy, gold_energy, predicted_energy = energy(
+            torch.cat([augmenting.mean, batch.gold, proposal.mean], 1)
+        ).unbind(1)
         return {
-            "margin": F.relu(self._cost(batch, augmenting) - wrong + right) * batch.labelled,
-            "perceptron": self.perceptron_weight * F.relu(right - predicted) * batch.labelled,
+            "margin": F.relu(self._compute_cost(batch, augmenting) - augmented_energy + gold_energy) * batch.labelled,
+            "perceptron": self.perceptron_weight * F.relu(gold_energy - predicted_energy) * batch.labelled,
         }
 
     def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal, augmenting: Proposal | None) -> Terms:
         """The nets' loss: `cost_augmented` and `test_time`.
 
         Args:
-            energy, batch, proposal: as of `EnergyLoss.net_terms`.
+            energy, batch, proposal: as in `EnergyLoss.net_terms`.
             augmenting: the proposal of F; None without gold.
         """
         if augmenting is None:
             return {"test_time": self.perceptron_weight * energy(proposal.mean)[:, 0]}
         labelled = batch.labelled
         outputs = [augmenting.mean, proposal.mean, *([batch.gold] if self.truncate_nets else [])]
-        wrong, predicted, *golds = energy(torch.cat(outputs, 1)).unbind(1)
+        augmented_energy, predicted_energy, *gold_energies = energy(torch.cat(outputs, 1)).unbind(1)
         # Without truncation E(x, y) is constant for the nets.
-        right = golds[0] if golds else 0.0
-        violated = torch.where(labelled, to_minimise(right - predicted, self.truncate_nets), predicted)
-        violation = self._cost(batch, augmenting) - wrong + right
+        gold_energy = gold_energies[0] if gold_energies else 0.0
+        test_loss = torch.where(
+            labelled, to_minimise(gold_energy - predicted_energy, self.truncate_nets), predicted_energy
+        )
+        violation = self._compute_cost(batch, augmenting) - augmented_energy + gold_energy
         return {
             "cost_augmented": to_minimise(violation, self.truncate_nets) * labelled,
-            "test_time": self.perceptron_weight * violated,
+            "test_time": self.perceptron_weight * test_loss,
         }
 
-    def _cost(self, batch: Batch, augmenting: Proposal) -> Tensor:
+    def _compute_cost(self, batch: Batch, augmenting: Proposal) -> Tensor:
         return margin_cost(augmenting.space, augmenting.mean, batch.gold, batch.x.mask, self.cost)[:, 0]
 
 
 SAMPLES = 300
-"""Samples of which an energy's ln Z is estimated."""
+"""Samples from which an energy's ln Z is estimated."""
 TEMPERATURES = (1.0, 2.0, 4.0)
-"""Of the net, in equal shares: one that learned from the energy is too sure, and its own samples miss most of Z."""
+"""Temperatures of the net, in equal shares: a net that learned from the energy is too sure, and its own samples miss
+most of Z."""
 AT_ONCE = 5_000_000
-"""About the most numbers in the samples that an energy gets at once."""
+"""Approximate limit of numbers in the samples that an energy gets at once."""
 
 
 def estimate_likelihoods(energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
@@ -106,10 +111,10 @@ def estimate_likelihoods(energy: BoundEnergy, batch: Batch, proposal: Proposal) 
 
     `energy` is E(x, y) + ln (1/K) Σ_k exp(−E(x, y_k) − ln r(y_k | x)), with K = 300 samples of r, the mean of the net's
     distributions at temperatures 1, 2 and 4. `energy_ess` is the effective number of samples, (Σ w)² / Σ w². The
-    estimate of ln Z is too low on average, and far too low where few samples count.
+    estimate of ln Z is too low on average, and far too low if few samples count.
     """
-    flatter = Mixture.of([proposal.tempered(temperature) for temperature in TEMPERATURES])
-    weights = log_weights(energy, flatter, SAMPLES)
+    mixture = Mixture.of([proposal.tempered(temperature) for temperature in TEMPERATURES])
+    weights = log_weights(energy, mixture, SAMPLES)
     return {
         "energy": energy(batch.gold)[:, 0] + weights.logsumexp(1) - math.log(SAMPLES),
         "energy_ess": effective_samples(weights),
@@ -151,7 +156,7 @@ class ValueLoss(EnergyLoss, ABC):
     def value_loss(self, energy: BoundEnergy, batch: Batch, y: Tensor, rewards: Tensor | None = None) -> Tensor:
         """−s ln σ(−E) − (1 − s) ln(1 − σ(−E)) of each output: `(batch, sample)`.
 
-        s is its soft score against gold; in rows without gold its reward, of `rewards` `(batch, sample)`.
+        s is its soft score against gold; in rows without gold it is its reward, from `rewards` `(batch, sample)`.
         """
         scores = rewards if batch.gold is None else self.space.score(y, batch.gold, batch.x.mask)
         if batch.gold is not None and rewards is not None:
@@ -162,19 +167,19 @@ class ValueLoss(EnergyLoss, ABC):
 def entropy(space: OutputSpace, y: Tensor) -> Tensor:
     """Σ_i H(y_i) of relaxed outputs as distributions of independent variables, `(batch, sample)`; 0 on padding.
 
-    Twice differentiable: where a probability is 0, as on padding, its slope is 0.
+    Twice differentiable: if a probability is 0, as on padding, its slope is 0.
 
     Args:
-        space: the output space; a discrete one.
+        space: the output space, which is discrete.
         y: `(batch, sample, *variables)`.
     """
-    parts = _part(y)
+    parts = _compute_entropy(y)
     if not space.simplex:
-        parts = parts + _part(1 - y)
+        parts = parts + _compute_entropy(1 - y)
     return parts.flatten(2).sum(-1)
 
 
-def _part(p: Tensor) -> Tensor:
-    """−p ln p. At 0 its slope is infinite, even under a mask; here it is 0, as for the smallest numbers, whose second
-    derivative −1 / p is too large."""
+def _compute_entropy(p: Tensor) -> Tensor:
+    """Computes −p ln p. Its slope at 0 is infinite, even under a mask; here it is 0, as for the smallest numbers, whose
+    second derivative −1 / p is too large."""
     return torch.special.entr(torch.where(p >= torch.finfo(p.dtype).tiny, p, 1.0))

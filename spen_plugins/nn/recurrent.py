@@ -55,9 +55,9 @@ def reverse_places(here: Tensor) -> Tensor:
     Args:
         here: `(token, batch)`, 1 or True for tokens.
     """
-    place = torch.arange(len(here), device=here.device).unsqueeze(1)
+    places = torch.arange(len(here), device=here.device).unsqueeze(1)
     lengths = here.sum(0).long()
-    return torch.where(place < lengths, lengths - 1 - place, place)
+    return torch.where(places < lengths, lengths - 1 - places, places)
 
 
 def read_both_ways(h: Tensor, back: Tensor, ahead: Lstm, behind: Lstm) -> Tensor:
@@ -66,8 +66,8 @@ def read_both_ways(h: Tensor, back: Tensor, ahead: Lstm, behind: Lstm) -> Tensor
     Args:
         h: `(token, batch, before)`.
         back: `reverse_places` of the sentences.
-        ahead, behind: the LSTMs, the second one for the words from last to first.
+        ahead, behind: the LSTMs; the second reads the words from last to first.
     """
-    left, _ = ahead(h)
-    right, _ = behind(take_vectors(h, back, 0))
-    return torch.cat([left, take_vectors(right, back, 0)], -1)
+    forward_states, _ = ahead(h)
+    backward_states, _ = behind(take_vectors(h, back, 0))
+    return torch.cat([forward_states, take_vectors(backward_states, back, 0)], -1)

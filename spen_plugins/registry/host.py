@@ -55,7 +55,8 @@ class Plugin:
 
 
 class _Manager(pluggy.PluginManager):
-    """Takes the hooks that a plugin holds: names that its module imports at first use are none, and stay unimported."""
+    """Takes the hooks that a plugin's module holds; names that it imports at first use are no hooks, and stay
+    unimported."""
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
         is_held = inspect.getattr_static(plugin, name, None) is not None
@@ -76,9 +77,12 @@ class PluginHost:
         self._register(CORE, builtin)
 
     def _discover(self, paths: Sequence[str] | None) -> None:
-        installed = metadata.distributions() if paths is None else metadata.distributions(path=list(map(str, paths)))
+        distributions = (
+            metadata.distributions() if paths is None else metadata.distributions(path=list(map(str, paths)))
+        )
         owners: dict[str, _Owner] = {}
-        for owner in filter(None, map(_read, installed)):  # an earlier folder of the path wins, as for imports
+        for owner in filter(None, map(_read_owner, distributions)):
+            # An earlier folder of the path wins, as for imports.
             owners.setdefault(owner.name.lower().replace("_", "-"), owner)
         claims: dict[str, list[_Owner]] = {}
         for owner in owners.values():
@@ -90,22 +94,22 @@ class PluginHost:
 
     def _claim(self, name: str, owners: list[_Owner]) -> None:
         plugin = Plugin(name, "found", owners[0].name, owners[0].version, entry=self._entries[name].value)
-        who = " and ".join(sorted(f"{owner.name} {owner.version}" for owner in owners))
+        names = " and ".join(sorted(f"{owner.name} {owner.version}" for owner in owners))
         if name != CORE and name.isidentifier() and len(owners) == 1:
             self.known[name] = plugin
             return
-        reason = f"the plugin name {name!r} is claimed by {who}; expected one distribution, and not the name 'core'"
+        reason = f"the plugin name {name!r} is claimed by {names}; expected one distribution, and not the name 'core'"
         if not name.isidentifier():
-            reason = f"found the plugin name {name!r} in {who}; expected letters, digits and '_', and no digit first"
-        # A stranger called core is listed next to the real one.
-        name = f"{name} of {who}" if name == CORE else name
-        self.known[name] = replace(plugin, name=name, status="refused", distribution=who, version="", error=reason)
+            reason = f"found the plugin name {name!r} in {names}; expected letters, digits and '_', and no digit first"
+        # A foreign plugin called core is listed next to the real one.
+        name = f"{name} of {names}" if name == CORE else name
+        self.known[name] = replace(plugin, name=name, status="refused", distribution=names, version="", error=reason)
 
     def load(self, name: str) -> Tables:
         """The tables that a plugin registers, by kind; imports it at the first call.
 
         Raises:
-            PluginError: it is broken or refused, now or at an earlier call.
+            PluginError: the plugin is broken or refused, now or at an earlier call.
         """
         plugin = self.known[name]
         if name in self._tables:
@@ -156,7 +160,7 @@ class PluginHost:
             with translate_plugin_errors(str(plugin)):
                 self._check_marks(name, module)
                 self._manager.register(module, name)
-                tables = {kind: self._table(name, known) for kind, known in KINDS.items()}
+                tables = {kind: self._read_table(name, definition) for kind, definition in KINDS.items()}
         except PluginError:
             if self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
@@ -166,7 +170,7 @@ class PluginHost:
             raise PluginError(
                 f"{plugin}: {plugin.entry!r} registers nothing; expected hooks marked `@spen_plugins.hookimpl`: {hooks}"
             )
-        error = None if name == CORE else self._drop_taken(plugin, tables)
+        error = None if name == CORE else self._drop_conflicts(plugin, tables)
         self._tables[name] = {kind: table for kind, table in tables.items() if table}
         self.known[name] = replace(plugin, status="loaded", error=error)
         return self._tables[name]
@@ -178,38 +182,40 @@ class PluginHost:
             function = inspect.getattr_static(module, hook, None)  # not by a __getattr__ of the module's
             if inspect.isfunction(function) and self._manager.parse_hookimpl_opts(module, hook) is None:
                 raise PluginError(f"{self.known[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`")
-        for found in dir(module):
-            marks = self._manager.parse_hookimpl_opts(module, found)
-            if marks and not marks.get("optionalhook") and (marks.get("specname") or found) not in hooks:
-                near = did_you_mean(found, hooks)
-                raise PluginError(f"{self.known[name]}: unknown hook {found!r}.{near} Hooks: {', '.join(hooks)}")
+        for attribute in dir(module):
+            marks = self._manager.parse_hookimpl_opts(module, attribute)
+            if marks and not marks.get("optionalhook") and (marks.get("specname") or attribute) not in hooks:
+                suggestion = did_you_mean(attribute, hooks)
+                raise PluginError(
+                    f"{self.known[name]}: unknown hook {attribute!r}.{suggestion} Hooks: {', '.join(hooks)}"
+                )
 
-    def _drop_taken(self, plugin: Plugin, tables: Tables) -> str | None:
+    def _drop_conflicts(self, plugin: Plugin, tables: Tables) -> str | None:
         """Remove commands and figures named like the core's; returns a message about them, None without any."""
-        taken = []
+        conflicts = []
         for kind in ("command", "figure"):
             names = tables[kind].keys() & self._tables[CORE][kind].keys()
             tables[kind] = {name: value for name, value in tables[kind].items() if name not in names}
-            taken += [f"{kind} {name!r}" for name in sorted(names)]
-        return f"{plugin}: rejected {', '.join(taken)}, which spen already provides" if taken else None
+            conflicts += [f"{kind} {name!r}" for name in sorted(names)]
+        return f"{plugin}: rejected {', '.join(conflicts)}, which spen already provides" if conflicts else None
 
-    def _table(self, name: str, kind: Kind) -> Table:
+    def _read_table(self, name: str, kind: Kind) -> Table:
         """The checked result of one hook of a plugin."""
         table: Table = {}
         for implementation in getattr(self._manager.hook, kind.hook).get_hookimpls():
             if implementation.plugin_name != name:
                 continue
             entries = implementation.function()
-            wrong = repr(entries)
+            problem = repr(entries)
             if isinstance(entries, Mapping):
-                wrong = ", ".join(
+                problem = ", ".join(
                     f"{short!r}: {value!r}"
                     for short, value in entries.items()
                     if not (str(short).isidentifier() and (callable(value) or ":" in str(value)))
                 )
-            if wrong:
+            if problem:
                 raise PluginError(
-                    f"{self.known[name]}: {kind.hook} returned {wrong}; expected a table of names (letters, digits "
+                    f"{self.known[name]}: {kind.hook} returned {problem}; expected a table of names (letters, digits "
                     f"and '_'), each with {kind.expected}"
                 )
             table.update(entries)
@@ -225,8 +231,8 @@ class _Owner:
     entries: metadata.EntryPoints
 
 
-def _read(distribution: metadata.Distribution) -> _Owner | None:
-    """A distribution that has entry points of ours; None for others, and where the metadata can't be read."""
+def _read_owner(distribution: metadata.Distribution) -> _Owner | None:
+    """A distribution that has entry points of plugins; None for others, and if its metadata can't be read."""
     with suppress(Exception):
         is_named = GROUP in (distribution.read_text("entry_points.txt") or "")  # before parsing, which takes longer
         if is_named and (entries := distribution.entry_points.select(group=GROUP)):

@@ -47,9 +47,9 @@ class Kind:
         base = self.load(self.base)
         if not (isinstance(value, type) and issubclass(value, base)):
             raise PluginError(f"{where} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
-        lacking = sorted(getattr(value, "__abstractmethods__", ()))
-        if lacking:
-            raise PluginError(f"{where}: {value.__name__} does not implement {', '.join(lacking)}")
+        missing = sorted(getattr(value, "__abstractmethods__", ()))
+        if missing:
+            raise PluginError(f"{where}: {value.__name__} does not implement {', '.join(missing)}")
         config = self.load(self.config)
         if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
             raise PluginError(f"{where}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
@@ -60,10 +60,10 @@ class Kind:
                 f"{where}: {value.__name__}.Config: the annotation {error.name!r} is not defined when the class is; "
                 "expected a type that is imported at run time"
             ) from error
-        taken = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
-        if clash := sorted(taken & value.Config.model_fields.keys()):
+        reserved_names = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
+        if clashes := sorted(reserved_names & value.Config.model_fields.keys()):
             raise PluginError(
-                f"{where}: {value.__name__}.Config has a field {clash[0]!r}, which its table reserves; "
+                f"{where}: {value.__name__}.Config has a field {clashes[0]!r}, which its table reserves; "
                 "expected another name"
             )
         self._check_arguments(value, where)

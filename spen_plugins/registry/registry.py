@@ -37,16 +37,17 @@ class Registry:
                 tables = self._host.load(name)
             except PluginError:
                 continue  # recorded by the host
-            errors, failed = [], set()
+            errors, failed_modules = [], set()
             for kind, short, value in [(kind, *entry) for kind, table in tables.items() for entry in table.items()]:
                 module = value.partition(":")[0] if isinstance(value, str) else None
-                if module in failed:
+                if module in failed_modules:
                     continue
                 try:
                     self._host.member(kind, name, short)
                 except PluginError as error:
                     errors.append(str(error))
-                    failed |= {module} - {None, *sys.modules}  # a module whose import fails does so for all its types
+                    # A module whose import fails does so for all its types.
+                    failed_modules |= {module} - {None, *sys.modules}
             if errors:
                 self._host.fail(name, "\n".join(errors))
         return self.plugins()
@@ -63,7 +64,7 @@ class Registry:
 
     def providers(self, kind: str) -> dict[str, list[str]]:
         """Name -> the plugins that register it, among those that can be imported."""
-        _kind(kind)
+        _find_kind(kind)
         return self._host.providers(kind)
 
     def resolve(self, kind: str, type_name: str) -> Any:
@@ -73,8 +74,8 @@ class Registry:
             ConfigError: unknown type; the message lists the known ones.
             PluginError: its plugin is missing, broken or refused.
         """
-        _kind(kind)
-        plugin, short = _split(type_name)
+        _find_kind(kind)
+        plugin, short = _split_type(type_name)
         if plugin not in self._host.known:
             raise PluginError(self._describe_missing(kind, plugin, short))
         if short not in self._host.load(plugin).get(kind, ()):
@@ -95,14 +96,14 @@ class Registry:
         values = dict(spec)
         type_name = values.pop("type", None)
         if not isinstance(type_name, str):
-            shown = "none" if type_name is None else repr(type_name)
+            text = "none" if type_name is None else repr(type_name)
             has_energy = where not in ("energy", "energy_loss")
             hint = "" if has_energy else " If the config's method has none, choose one that does, such as method=nce."
             raise ConfigError(
-                f"{source}: {where}.type: expected the name of a type, found {shown}. "
+                f"{source}: {where}.type: expected the name of a type, found {text}. "
                 f"`spen describe {kind}` lists the installed types.{hint}"
             )
-        if _kind(kind).features:
+        if _find_kind(kind).features:
             values.pop("features", None)
         try:
             cls = self.resolve(kind, type_name)
@@ -118,19 +119,19 @@ class Registry:
 
     def plugin(self, type_name: str) -> Plugin:
         """The plugin that provides a type."""
-        return self._host.known[_split(type_name)[0]]
+        return self._host.known[_split_type(type_name)[0]]
 
     def _suggest_types(self, kind: str, type_name: str, where: str, values: Mapping[str, Any]) -> str:
         """Other types that have keys that a type lacks: another method of the config may be meant, or the config's
         own type has them."""
         owners: dict[str, list[str]] = {}
-        unknown = values.keys() - self.resolve(kind, type_name).Config.model_fields.keys()
-        for name in self.names(kind) if unknown else ():
+        unknown_keys = values.keys() - self.resolve(kind, type_name).Config.model_fields.keys()
+        for name in self.names(kind) if unknown_keys else ():
             try:
-                known = self.resolve(kind, name).Config.model_fields
+                fields = self.resolve(kind, name).Config.model_fields
             except PluginError:
                 continue
-            for key in sorted(unknown & known.keys()):
+            for key in sorted(unknown_keys & fields.keys()):
                 owners.setdefault(key, []).append(name)
         hints = "".join(
             f" {key!r} is a key of {', '.join(names)}, but {where}.type is {type_name!r}; an argument of the config, "
@@ -140,23 +141,23 @@ class Registry:
         return f'{hints} To replace the whole table: \'{where}={{"type": "{type_name}"}}\'.' if hints else ""
 
     def _describe_missing(self, kind: str, plugin: str, short: str) -> str:
-        known = [p.name for p in self.plugins() if p.status != "refused"]
-        near = did_you_mean(plugin, known)
+        names = [p.name for p in self.plugins() if p.status != "refused"]
+        suggestion = did_you_mean(plugin, names)
         return (
-            f"{kind} '{plugin}.{short}' requires the plugin {plugin!r}, which is not installed.{near} "
+            f"{kind} '{plugin}.{short}' requires the plugin {plugin!r}, which is not installed.{suggestion} "
             f"Install the package that provides {plugin!r} (by convention `pip install spen-{plugin}`). "
-            f"Installed: {', '.join(known)}."
+            f"Installed: {', '.join(names)}."
         )
 
     def _describe_unknown(self, kind: str, type_name: str) -> str:
-        plugin, short = _split(type_name)
-        if other := next((other for other, table in self._host.load(plugin).items() if short in table), None):
-            return f"{type_name!r} is of kind {other}, not {kind}; it belongs below the key '{other}'."
+        plugin, short = _split_type(type_name)
+        if owner := next((owner for owner, table in self._host.load(plugin).items() if short in table), None):
+            return f"{type_name!r} is of kind {owner}, not {kind}; it belongs below the key '{owner}'."
         names = self.names(kind)
         # The user may have omitted the plugin's name: 'nce' for 'seal.nce'.
-        whole = [name for name in names if name.partition(".")[2] == type_name]
-        near = f" Did you mean {whole[0]!r}?" if whole else did_you_mean(type_name, names)
-        return f"unknown {kind} {type_name!r}.{near} Installed: {', '.join(names) or 'none'}."
+        matches = [name for name in names if name.partition(".")[2] == type_name]
+        suggestion = f" Did you mean {matches[0]!r}?" if matches else did_you_mean(type_name, names)
+        return f"unknown {kind} {type_name!r}.{suggestion} Installed: {', '.join(names) or 'none'}."
 
 
 def component_tables(cls: type) -> list[Field]:
@@ -169,12 +170,12 @@ def component_tables(cls: type) -> list[Field]:
     ]
 
 
-def _kind(kind: str) -> Kind:
+def _find_kind(kind: str) -> Kind:
     if kind not in KINDS:
         raise ConfigError(f"unknown kind {kind!r}.{did_you_mean(kind, KINDS)} Kinds: {', '.join(KINDS)}.")
     return KINDS[kind]
 
 
-def _split(type_name: str) -> tuple[str, str]:
+def _split_type(type_name: str) -> tuple[str, str]:
     plugin, dot, short = type_name.partition(".")
     return (plugin, short) if dot else (CORE, plugin)

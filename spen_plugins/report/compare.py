@@ -25,9 +25,9 @@ class Row:
     """One group.
 
     Attributes:
-        scores: by name; None if its runs lack the score.
-        differences: by the baseline's label; None for the baseline itself or without a shared seed.
-        costs: mean over seeds.
+        scores: scores by name; None if its runs lack the score.
+        differences: differences by the baseline's label; None for the baseline itself or without a shared seed.
+        costs: mean costs over seeds.
     """
 
     label: str
@@ -38,7 +38,7 @@ class Row:
 
 
 LIKELIHOODS = "nll."
-"""Beginning of the names of negative log-likelihoods, in a table of their own."""
+"""Prefix of the names of negative log-likelihoods, which have their own table."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Comparison:
         notes: caveats on comparability.
         sizes: if true, parameters and speed are shown.
         unit: unit of the selection score; empty for fractions.
-        lower_is_better: names of the task's scores of which low values are good.
+        lower_is_better: names of the task's scores for which low values are good.
     """
 
     part: str
@@ -84,27 +84,34 @@ def compare(
 ) -> Comparison:
     """Compare groups.
 
-    Without names, `scores` are all but those in nested tables, whose names are dotted; the baseline is the first group.
-    Runs that were selected by different scores are compared by the first of `scores`.
+    `scores` defaults to all scores but those in nested tables, whose names are dotted. The baseline defaults to the
+    first group. Runs that were selected by different scores are compared by the first of `scores`.
     """
-    read = [GroupScores(group, part) for group in groups]
+    group_scores = [GroupScores(group, part) for group in groups]
     registry = Registry()
-    runs = {group.label: list(group.runs.values()) for group in read}
-    selection, is_own = find_selection(runs, registry, scores)
-    names = _names(read, scores, selection)
+    runs = {group.label: list(group.runs.values()) for group in group_scores}
+    selection, is_own_score = find_selection(runs, registry, scores)
+    names = _choose_names(group_scores, scores, selection)
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
     notes = [note for group in groups for note in group.notes]
-    mixed = [group.label for group in read if len(group.data) > 1]
-    notes += [f"WARNING: runs of {label} did not read the same data files (environment.json)" for label in mixed]
-    notes += [note for other in read[1:] for note in _list_differences(read[0], other)]
-    gains, more = compare_resampled(read, selection, baselines, is_own) if baselines else ({}, [])
-    notes += [] if is_own else ["no bootstrap over examples, as the runs were selected by different scores"]
-    rows = [_row(group, names, gains.get(group.label, {})) for group in read]
-    notes += more
-    low = {name for group in read for task in group.tasks for name in registry.resolve("task", task).lower_is_better}
+    mixed_labels = [group.label for group in group_scores if len(group.data) > 1]
+    notes += [f"WARNING: runs of {label} did not read the same data files (environment.json)" for label in mixed_labels]
+    notes += [note for other in group_scores[1:] for note in _list_differences(group_scores[0], other)]
+    gains, gain_notes = compare_resampled(group_scores, selection, baselines, is_own_score) if baselines else ({}, [])
+    notes += [] if is_own_score else ["no bootstrap over examples, as the runs were selected by different scores"]
+    rows = [_make_row(group, names, gains.get(group.label, {})) for group in group_scores]
+    notes += gain_notes
+    lower_is_better = {
+        name
+        for group in group_scores
+        for task in group.tasks
+        for name in registry.resolve("task", task).lower_is_better
+    }
     notes = list(dict.fromkeys(notes))
-    return Comparison(part, selection, names, baselines, tuple(rows), tuple(notes), sizes, find_unit(runs), low)
+    return Comparison(
+        part, selection, names, baselines, tuple(rows), tuple(notes), sizes, find_unit(runs), lower_is_better
+    )
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
@@ -115,30 +122,30 @@ def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
             raise ConfigError(f"unknown group {label!r}.{did_you_mean(label, labels)} Groups: {', '.join(labels)}")
 
 
-def _row(group: GroupScores, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:
+def _make_row(group: GroupScores, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:
     values = {name: list(group.values(name).values()) for name in names}
     scores = {name: estimate(seeds) if seeds else None for name, seeds in values.items()}
     return Row(group.label, len(group.runs), scores, differences, average_costs(map(read_costs, group.runs.values())))
 
 
-def _names(groups: Sequence[GroupScores], wanted: Sequence[str], selection: str) -> tuple[str, ...]:
+def _choose_names(groups: Sequence[GroupScores], requested: Sequence[str], selection: str) -> tuple[str, ...]:
     """The scores to show; by default all numbers, the selection score first."""
-    parts = [table for group in groups for table in group.tables]
-    known = dict.fromkeys(name for part in parts for name, value in part.items() if isinstance(value, (int, float)))
-    for name in wanted:
-        if not any(isinstance(find_score(part, name), (int, float)) for part in parts):
+    tables = [table for group in groups for table in group.tables]
+    known = dict.fromkeys(name for part in tables for name, value in part.items() if isinstance(value, (int, float)))
+    for name in requested:
+        if not any(isinstance(find_score(part, name), (int, float)) for part in tables):
             raise ConfigError(f"no run has a score {name!r}.{did_you_mean(name, known)} Scores: {', '.join(known)}")
-    return tuple(wanted) or tuple(sorted(known, key=lambda name: name != selection))
+    return tuple(requested) or tuple(sorted(known, key=lambda name: name != selection))
 
 
 def _list_differences(first: GroupScores, other: GroupScores) -> list[str]:
     """Reasons why scores of two groups may not be comparable."""
     notes = []
     same_files = first.data != other.data and first.undivided_data == other.undivided_data
-    divided = [group.label for group in (other, first) if group.data != group.undivided_data]
-    if one_divides := same_files and len(divided) == 1:
+    labels = [group.label for group in (other, first) if group.data != group.undivided_data]
+    if one_divides := same_files and len(labels) == 1:
         notes.append(
-            f"WARNING: {other.label} and {first.label} read the same data files, but only {divided[0]} has a split "
+            f"WARNING: {other.label} and {first.label} read the same data files, but only {labels[0]} has a split "
             "file. Run folders do not record rows, so their parts may or may not be the same. Train both with the same "
             "split=FILE"
         )
@@ -148,10 +155,10 @@ def _list_differences(first: GroupScores, other: GroupScores) -> list[str]:
     if all(counts) and counts[0] != counts[1]:
         sizes = " and ".join("/".join(map(str, sorted(count))) for count in counts[::-1])
         notes.append(f"WARNING: {other.label} and {first.label} were scored on {sizes} examples")
-    shared, known = first.protocols.keys() & other.protocols.keys(), first.protocols.keys() | other.protocols.keys()
-    for key in sorted((shared | known & {"refined"}) - ({"split"} if one_divides else set())):
-        theirs, ours = (group.protocols.get(key, {"none"}) for group in (other, first))
-        if theirs != ours:
-            both = f"{'; '.join(sorted(theirs))} against {'; '.join(sorted(ours))}"
-            notes.append(f"WARNING: {other.label} and {first.label} differ in protocol, {key}: {both}")
+    shared, union = first.protocols.keys() & other.protocols.keys(), first.protocols.keys() | other.protocols.keys()
+    for key in sorted((shared | union & {"refined"}) - ({"split"} if one_divides else set())):
+        other_values, first_values = (group.protocols.get(key, {"none"}) for group in (other, first))
+        if other_values != first_values:
+            values = f"{'; '.join(sorted(other_values))} against {'; '.join(sorted(first_values))}"
+            notes.append(f"WARNING: {other.label} and {first.label} differ in protocol, {key}: {values}")
     return notes

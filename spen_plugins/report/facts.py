@@ -12,73 +12,81 @@ from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import Group, read_seed
 
 TYPE = re.compile(r"\w+\.type")
-"""Keys whose absence matters, too."""
+"""Keys that also count as shared if some groups lack them."""
 
 
 class Fact(NamedTuple):
-    """One value, and the groups that have it; empty if all do."""
+    """One value, and the groups that have it; `groups` is empty if all do."""
 
     groups: str
     value: str
 
 
 def read_protocols(groups: Sequence[Group]) -> list[tuple[str, list[Fact]]]:
-    """Protocols of the scores, each sentence once."""
+    """Protocols of the scores; equal ones are merged."""
     return merge_facts({g.label: [(r.metrics() or {}).get("protocol", {}) for r in g.runs] for g in groups})
 
 
 def find_config_differences(groups: Sequence[Group]) -> tuple[Table, Table]:
     """Keys of the evaluated configs, except the seed, that differ between groups: keys in all groups, then keys of
     types that only some groups have."""
-    flat = {group.label: _join_values([dict(_flatten(run.config())) for run in group.runs]) for group in groups}
-    differing = [k for k in list_keys(flat.values()) if k != "seed" and len({t.get(k) for t in flat.values()}) > 1]
-    shared = [key for key in differing if TYPE.fullmatch(key) or all(key in table for table in flat.values())]
-    others = [key for key in differing if key not in shared]
-    head = ["", *flat]
-    table, rest = ([[k, *(t.get(k, NONE) for t in flat.values())] for k in keys] for keys in (shared, others))
-    return Table(head, table), Table(head, rest)
+    tables = {group.label: _join_values([dict(_flatten(run.config())) for run in group.runs]) for group in groups}
+    differing_keys = [
+        k for k in list_keys(tables.values()) if k != "seed" and len({t.get(k) for t in tables.values()}) > 1
+    ]
+    shared_keys = [
+        key for key in differing_keys if TYPE.fullmatch(key) or all(key in table for table in tables.values())
+    ]
+    other_keys = [key for key in differing_keys if key not in shared_keys]
+    head = ["", *tables]
+    shared_rows, other_rows = (
+        [[k, *(t.get(k, NONE) for t in tables.values())] for k in keys] for keys in (shared_keys, other_keys)
+    )
+    return Table(head, shared_rows), Table(head, other_rows)
 
 
 def read_environments(groups: Sequence[Group]) -> list[tuple[str, list[Fact]]]:
-    """Environment of the runs: what results depend on besides configs, and costs."""
+    """Environment of the runs: everything besides configs that results depend on, and costs."""
     return merge_facts({group.label: [_read_environment(run) for run in group.runs] for group in groups})
 
 
 def _read_environment(run: RunFolder) -> dict[str, Any]:
-    stored = run.environment()
-    packages, plugins = stored.get("packages", {}), stored.get("plugins", {})
+    environment = run.environment()
+    packages, plugins = environment.get("packages", {}), environment.get("plugins", {})
     seconds = [record["seconds"] for record in run.times()]
     cost = {"epochs": len(seconds), "seconds of training": f"{sum(seconds):.0f}"} if seconds else {}
     return {
         "run": str(run.path),
-        "config": stored.get("source"),
+        "config": environment.get("source"),
         "seed": read_seed(run),
-        "device": stored.get("device"),
+        "device": environment.get("device"),
         **cost,
-        "git commit": (stored.get("git_commit") or "")[:12],
-        "Python": stored.get("python"),
-        "platform": stored.get("platform"),
+        "git commit": (environment.get("git_commit") or "")[:12],
+        "Python": environment.get("python"),
+        "platform": environment.get("platform"),
         "packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
         "plugins": ", ".join(f"{name} {version}" for name, version in plugins.items()),
         **{
             f"sha256 of {path}": digest
             for kind in ("data_sha256", "files_sha256")
-            for path, digest in stored.get(kind, {}).items()
+            for path, digest in environment.get(kind, {}).items()
         },
     }
 
 
 def merge_facts(groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str, list[Fact]]]:
-    """Tables of each group's runs -> keys, and their values with the groups that have them; without empty values."""
+    """Tables of each group's runs -> keys, and their values with the groups that have them; skips empty values."""
     texts = {label: _join_values(seeds) for label, seeds in groups.items()}
     facts = []
     for key in list_keys(texts.values()):
-        who: dict[str, list[str]] = {}
+        labels_by_text: dict[str, list[str]] = {}
         for label, table in texts.items():
             if key in table:
-                who.setdefault(table[key], []).append(label)
-        alike = len(who) == 1 and len(next(iter(who.values()))) == len(groups)
-        facts.append((key, [Fact("" if alike else ", ".join(labels), text) for text, labels in who.items()]))
+                labels_by_text.setdefault(table[key], []).append(label)
+        is_shared = len(labels_by_text) == 1 and len(next(iter(labels_by_text.values()))) == len(groups)
+        facts.append(
+            (key, [Fact("" if is_shared else ", ".join(labels), text) for text, labels in labels_by_text.items()])
+        )
     return facts
 
 

@@ -25,9 +25,9 @@ from spen_plugins.scores.bootstrap import (
 )
 
 ENERGY = ("inference_net.energy", "inference_net.test_time")
-"""The energy's term for the net that predicts, in a record's `gradient_share`: with one net, and next to a cost net."""
+"""Names of the energy's term for the predicting net in a record's `gradient_share`: with one net, or a cost net too."""
 SIZES = ("trained parameters", "inference parameters", "examples / s")
-"""Titles of the last three of `Costs` (|T|, |I| and training speed of Tu et al. 2020, Table 2)."""
+"""Titles of the last three fields of `Costs` (|T|, |I| and training speed of Tu et al. 2020, Table 2)."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Costs:
         seconds: median duration of an epoch, training only.
         share: the energy's share of the gradient norms at the net, mean over epochs.
         trained: number of trained parameters.
-        inference: number of them that prediction needs.
+        inference: number of parameters that prediction needs.
         speed: training examples per second. An epoch visits each example once, whatever the number of updates and nets
             per batch; the seconds are those of the median epoch in which the energy trains, if there is one.
     """
@@ -61,13 +61,13 @@ def read_costs(run: RunFolder) -> Costs:
     """A run's costs, from its environment, history and times."""
     history, times, environment = run.history(), run.times(), run.environment()
     shares = [share for record in history for name, share in record.get("gradient_share", {}).items() if name in ENERGY]
-    moving = {record["stage"] for record in history if "energy" in record.get("updates", {})}
-    seconds = _median(record["seconds"] for record in times if not moving or record["stage"] in moving)
+    stages = {record["stage"] for record in history if "energy" in record.get("updates", {})}
+    seconds = _compute_median(record["seconds"] for record in times if not stages or record["stage"] in stages)
     counts, examples = environment.get("parameters", {}), environment.get("training_examples")
     return Costs(
         len(history),
-        _median(record["seconds"] for record in times),
-        _mean(shares),
+        _compute_median(record["seconds"] for record in times),
+        _compute_mean(shares),
         counts.get("trained"),
         counts.get("inference"),
         examples / seconds if examples and seconds else None,
@@ -75,20 +75,20 @@ def read_costs(run: RunFolder) -> Costs:
 
 
 def average_costs(costs: Iterable[Costs]) -> Costs:
-    """Means over the runs in which a value is known; at least one run."""
-    values = zip(*(tuple(vars(one).values()) for one in costs), strict=True)
-    return Costs(*map(_mean, values))
+    """Mean of each value over the runs in which it is known; requires at least one run."""
+    values = zip(*(tuple(vars(run_costs).values()) for run_costs in costs), strict=True)
+    return Costs(*map(_compute_mean, values))
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def _compute_mean(values: Iterable[float | None]) -> float | None:
     """Mean of the known values; None if there are none."""
-    known = [value for value in values if value is not None]
-    return statistics.mean(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return statistics.mean(numbers) if numbers else None
 
 
-def _median(values: Iterable[float]) -> float | None:
-    known = list(values)
-    return statistics.median(known) if known else None
+def _compute_median(values: Iterable[float]) -> float | None:
+    numbers = list(values)
+    return statistics.median(numbers) if numbers else None
 
 
 class GroupScores:
@@ -100,9 +100,9 @@ class GroupScores:
         self._metrics = {seed: run.metrics() or {} for seed, run in self.runs.items()}
         for seed, metrics in self._metrics.items():
             if part not in metrics:
-                known = ", ".join(name for name in metrics if name != "protocol")
+                parts = ", ".join(name for name in metrics if name != "protocol")
                 raise ConfigError(
-                    f"{self.runs[seed].path} has no scores on {part}; it has: {known or 'none'}. Choose with --part"
+                    f"{self.runs[seed].path} has no scores on {part}; it has: {parts or 'none'}. Choose with --part"
                 )
 
     @property
@@ -112,7 +112,7 @@ class GroupScores:
 
     @property
     def is_mean(self) -> bool:
-        """True of one mean of several runs: its seed is only that of the first."""
+        """True for one mean of several runs, whose seed is only that of the first."""
         return len(self.runs) == 1 and all(run.environment().get("mean") for run in self.runs.values())
 
     @property
@@ -123,22 +123,22 @@ class GroupScores:
     @cached_property
     def ratios(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         """Numerators and denominators by seed, `(example,)` each, for the runs that kept them."""
-        kept = {seed: run.ratios(self.part) for seed, run in self.runs.items()}
-        return {s: (table["numerator"].numpy(), table["denominator"].numpy()) for s, table in kept.items() if table}
+        tables = {seed: run.ratios(self.part) for seed, run in self.runs.items()}
+        return {s: (table["numerator"].numpy(), table["denominator"].numpy()) for s, table in tables.items() if table}
 
     @cached_property
     def data(self) -> frozenset[tuple[str, ...]]:
-        """Data files of the runs; one element if all read the same."""
-        return frozenset(_checksums(run) for run in self.runs.values())
+        """Checksums of the runs' data files; one element if all read the same files."""
+        return frozenset(_collect_checksums(run) for run in self.runs.values())
 
     @cached_property
     def undivided_data(self) -> frozenset[tuple[str, ...]]:
-        """As `data`, without the files that only say which rows are in which part."""
-        return frozenset(_checksums(run, split=False) for run in self.runs.values())
+        """`data` without the files that only say which rows are in which part."""
+        return frozenset(_collect_checksums(run, split=False) for run in self.runs.values())
 
     @cached_property
     def protocols(self) -> dict[str, frozenset[str]]:
-        """The protocols of the scores; for a fitted threshold how it was fitted, as its value differs between runs."""
+        """Protocols of the scores; for a fitted threshold only how it was fitted: its value differs between runs."""
         protocols: dict[str, set[str]] = {}
         for metrics in self._metrics.values():
             for key, value in metrics.get("protocol", {}).items():
@@ -157,15 +157,15 @@ class GroupScores:
 
 
 def find_score(scores: Mapping[str, Any], name: str) -> Any:
-    """A score by its name; by a dotted one out of a nested table (`ranking.5.ndcg`); None if there is none."""
+    """A score by its name, dotted for nested tables (`ranking.5.ndcg`); None if it is missing."""
     value: Any = scores
     for key in [name] if name in scores else name.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
-def _checksums(run: RunFolder, split: bool = True) -> tuple[str, ...]:
-    """Checksums of a run's data files, perhaps without `task.split`; for a corpus of the package the task's type."""
+def _collect_checksums(run: RunFolder, split: bool = True) -> tuple[str, ...]:
+    """Checksums of a run's data files, with or without `task.split`; the task's type if the package ships the data."""
     task = run.config()["task"]
     checksums = dict(run.environment().get("data_sha256", {}))
     if not split:
@@ -178,9 +178,9 @@ class Difference:
     """A group's selection score minus a baseline's.
 
     Attributes:
-        seeds: over shared seeds, paired.
-        examples: over test examples, paired; None if runs kept none or their examples differ.
-        both: over seeds and test examples together; None with one seed, too.
+        seeds: estimate over shared seeds, paired.
+        examples: interval over test examples, paired; None if runs stored none or their examples differ.
+        both: interval over seeds and test examples together; also None with one seed.
     """
 
     seeds: Estimate
@@ -191,13 +191,13 @@ class Difference:
 def compare_resampled(
     groups: Sequence[GroupScores], selection: str, baselines: Sequence[str], resample: bool = True
 ) -> tuple[dict[str, dict[str, Difference | None]], list[str]]:
-    """Differences between each group and each baseline, None for itself or without a shared seed; and notes on those
-    left out, or over some of the seeds. A mean of runs is compared with each seed. Runs on the same examples are
-    resampled together, once, unless `resample` is false: their examples' ratios are of other scores."""
+    """Differences between each group and each baseline, None for itself or without a shared seed; and notes on missing
+    differences and on those over some of the seeds. A mean of runs is compared with each seed. Runs on the same
+    examples are resampled together, once; set `resample` to false if the examples' ratios are of other scores."""
     notes: list[str] = []
-    unequal: list[str] = []
-    without: dict[str, None] = {}
-    drawn: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
+    caveats: list[str] = []
+    unsampled_labels: dict[str, None] = {}
+    samples: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
     pools: dict[Any, list[tuple[str, int]]] = {}
     by_label = {group.label: group for group in groups}
     for group in groups if resample else ():
@@ -205,46 +205,46 @@ def compare_resampled(
             pools.setdefault((group.data, len(numerator)), []).append((group.label, seed))
     for pool, members in pools.items():
         tables = [by_label[label].ratios[seed] for label, seed in members]
-        above, below = (np.stack(arrays) for arrays in zip(*tables, strict=True))
-        for member, column in zip(members, resampled_scores(above, below, RESAMPLES).T, strict=True):
-            drawn[member] = (pool, column)
+        numerators, denominators = (np.stack(arrays) for arrays in zip(*tables, strict=True))
+        for member, column in zip(members, resampled_scores(numerators, denominators, RESAMPLES).T, strict=True):
+            samples[member] = (pool, column)
 
     def find_difference(label: str, baseline: str) -> Difference | None:
-        ours, theirs = (by_label[name].values(selection) for name in (label, baseline))
+        scores, baseline_scores = (by_label[name].values(selection) for name in (label, baseline))
         if by_label[label].is_mean or by_label[baseline].is_mean:
-            paired = [(own, other) for own in ours for other in theirs]
+            seed_pairs = [(seed, baseline_seed) for seed in scores for baseline_seed in baseline_scores]
         else:
-            paired = [(seed, seed) for seed in sorted(ours.keys() & theirs.keys())]
-            if paired and ours.keys() != theirs.keys():
-                seeds = f"seed{'s' if len(paired) > 1 else ''} {', '.join(str(seed) for seed, _ in paired)}"
-                unequal.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
-        if not paired:
+            seed_pairs = [(seed, seed) for seed in sorted(scores.keys() & baseline_scores.keys())]
+            if seed_pairs and scores.keys() != baseline_scores.keys():
+                seeds = f"seed{'s' if len(seed_pairs) > 1 else ''} {', '.join(str(seed) for seed, _ in seed_pairs)}"
+                caveats.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
+        if not seed_pairs:
             notes.append(f"{label} and {baseline} share no seed: no difference")
             return None
-        estimated = estimate([ours[own] - theirs[other] for own, other in paired])
-        keys = [((label, own), (baseline, other)) for own, other in paired]
-        lacking = [key[0] for key in chain(*keys) if key not in drawn]
-        without.update(dict.fromkeys(lacking))
-        pairs = [] if lacking else [(drawn[own], drawn[other]) for own, other in keys]
+        over_seeds = estimate([scores[seed] - baseline_scores[baseline_seed] for seed, baseline_seed in seed_pairs])
+        keys = [((label, seed), (baseline, baseline_seed)) for seed, baseline_seed in seed_pairs]
+        missing_labels = [key[0] for key in chain(*keys) if key not in samples]
+        unsampled_labels.update(dict.fromkeys(missing_labels))
+        pairs = [] if missing_labels else [(samples[key], samples[baseline_key]) for key, baseline_key in keys]
         if len({pool for pair in pairs for pool, _ in pair}) > 1:
             notes.append(f"{label} and {baseline}: no bootstrap, as their examples are not the same")
             pairs = []
         if not pairs:
-            return Difference(estimated, None)
-        differences = np.stack([ours - theirs for (_, ours), (_, theirs) in pairs], axis=1)
-        both = interval(with_seeds(differences)) if len(pairs) > 1 else None
-        return Difference(estimated, interval(differences.mean(1)), both)
+            return Difference(over_seeds, None)
+        differences = np.stack([sample - reference for (_, sample), (_, reference) in pairs], axis=1)
+        joint = interval(with_seeds(differences)) if len(pairs) > 1 else None
+        return Difference(over_seeds, interval(differences.mean(1)), joint)
 
-    found = {
+    differences = {
         label: {name: None if name == label else find_difference(label, name) for name in baselines}
         for label in by_label
     }
-    several = "differences between rows with different seeds are over the seeds that both have"
-    notes += unequal if len(unequal) < 2 else [several]
-    if without and resample:
-        labels = "; ".join(without)
+    summary = "differences between rows with different seeds are over the seeds that both have"
+    notes += caveats if len(caveats) < 2 else [summary]
+    if unsampled_labels and resample:
+        labels = "; ".join(unsampled_labels)
         notes.append(
             "no bootstrap over examples, which requires a score that is a ratio of sums (macro F1 is none) and "
             f"examples.safetensors of this part; missing in: {labels}"
         )
-    return found, notes
+    return differences, notes

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spen_plugins.runs.many.groups import Group
 
 Histories = Mapping[str, Sequence[Sequence[Record]]]
-"""Of each group's runs, by the group's label."""
+"""Records of each group's runs, by the group's label."""
 Panel = tuple[str, str, Curve, Scale]
 
 
@@ -28,10 +28,10 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
     """Training curves: validation score, mean loss and gradient norm of each term, over epochs.
 
     One colour per group (beyond eight, lines are dashed). The epochs of a run with several stages follow one another.
-    What no run has measured has no panel. With `score_only` the validation score alone has one, which is larger.
+    Quantities that no run measured have no panel. With `score_only` there is one, larger panel: the validation score.
     """
-    histories = _read(groups)
-    panels = _panels(histories)
+    histories = _read_histories(groups)
+    panels = _list_panels(histories)
     if not panels:
         raise ConfigError("nothing to plot: found no finished epoch in " + ", ".join(histories))
     panels = panels[:1] if score_only else panels
@@ -42,29 +42,29 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
     figure.suptitle(title if len(title) < 14 * figure.get_figwidth() else "Training", x=0.01, ha="left")
     axes = filled(figure, len(panels), columns)
     for axis, panel in zip(axes, panels, strict=True):
-        _draw(axis, panel, histories, best=axis is axes[0])
+        _draw_panel(axis, panel, histories, best=axis is axes[0])
     legend_below(figure, axes[0])
     return figure
 
 
 @styled
 def training_panels(groups: Sequence[Group]) -> list[Figure]:
-    """The panels of `training_figure`, each as a figure of its own: on a phone they stand one below the other."""
-    histories = _read(groups)
+    """The panels of `training_figure` as separate figures, which a phone shows one below the other."""
+    histories = _read_histories(groups)
     figures = []
-    for panel in _panels(histories):
+    for panel in _list_panels(histories):
         figures.append(figure := new_figure(4.2, 3))
-        _draw(axis := figure.add_subplot(), panel, histories, best=len(figures) == 1)
+        _draw_panel(axis := figure.add_subplot(), panel, histories, best=len(figures) == 1)
         legend_below(figure, axis)
     return figures
 
 
-def _read(groups: Sequence[Group]) -> Histories:
+def _read_histories(groups: Sequence[Group]) -> Histories:
     return {group.label: [run.history() for run in group.runs] for group in groups}
 
 
-def _draw(axis: Axes, panel: Panel, histories: Histories, best: bool) -> None:
-    """One quantity of all groups; with `best` the kept epoch of groups with one run has a dot."""
+def _draw_panel(axis: Axes, panel: Panel, histories: Histories, best: bool) -> None:
+    """Draw one quantity of all groups; with `best`, mark the kept epoch of groups with one run by a dot."""
     title, unit, curve, scale = panel
     for (colour, style), (label, seeds) in zip(looks(), histories.items(), strict=False):
         draw_seeds(axis, [points(history, curve) for history in seeds], label, colour, style)
@@ -77,40 +77,43 @@ def _draw(axis: Axes, panel: Panel, histories: Histories, best: bool) -> None:
             _mark_best(axis, seeds[0], curve, colour)
 
 
-def _panels(histories: Histories) -> list[Panel]:
+def _list_panels(histories: Histories) -> list[Panel]:
     """Title, unit, curve and scale of every quantity in the histories."""
     records = [record for seeds in histories.values() for history in seeds for record in history]
 
-    def within(table: str, name: str) -> Curve:
+    def make_curve(table: str, name: str) -> Curve:
         return lambda record: record.get(table, {}).get(name)
 
-    def names(table: str) -> list[str]:
+    def list_names(table: str) -> list[str]:
         return list(dict.fromkeys(name for record in records for name in record.get(table, {})))
 
     if not records:
         return []
-    chosen = selection(records)
-    score = within("validation", chosen) if chosen else lambda record: record["score"]
+    score_name = selection(records)
+    score = make_curve("validation", score_name) if score_name else lambda record: record["score"]
     panels: list[Panel] = [
-        (f"validation {chosen or 'score'}", chosen or "score", score, "linear"),
-        *((f"loss {name}", "mean per example", within("losses", name), "fitting") for name in names("losses")),
-        *((f"gradient of {name}", "norm", within("gradient_norms", name), "log") for name in names("gradient_norms")),
+        (f"validation {score_name or 'score'}", score_name or "score", score, "linear"),
+        *((f"loss {name}", "mean per example", make_curve("losses", name), "fitting") for name in list_names("losses")),
+        *(
+            (f"gradient of {name}", "norm", make_curve("gradient_norms", name), "log")
+            for name in list_names("gradient_norms")
+        ),
     ]
     return [panel for panel in panels if len(points(records, panel[2]))]
 
 
 def _mark_best(axis: Axes, history: Sequence[Record], curve: Curve, colour: str) -> None:
-    kept = [epoch for epoch, record in enumerate(history, 1) if record["best"]]
-    if kept and (value := curve(history[kept[-1] - 1])) is not None:
-        axis.plot(kept[-1], value, "o", color=colour, markersize=5)
+    best_epochs = [epoch for epoch, record in enumerate(history, 1) if record["best"]]
+    if best_epochs and (value := curve(history[best_epochs[-1] - 1])) is not None:
+        axis.plot(best_epochs[-1], value, "o", color=colour, markersize=5)
 
 
 @styled
 def calibration_figure(groups: Sequence[Group], part: str = "test") -> Figure:
     """Reliability diagram (Guo et al. 2017, Fig. 1): the share of right decisions over their mean probability.
 
-    Each run has its own temperature. A point is a bin of all runs of a group together, its area the bin's share of
-    their decisions; below the dotted line a net is overconfident. The legend has the mean of the runs' expected
+    Each run has its own temperature. A point is a bin of all runs of a group together; its area is the bin's share of
+    their decisions. Below the dotted line a net is overconfident. The legend shows the mean of the runs' expected
     calibration errors.
 
     Raises:
@@ -123,11 +126,11 @@ def calibration_figure(groups: Sequence[Group], part: str = "test") -> Figure:
         fits = [fit for run in group.runs if (fit := (run.calibration() or {}).get(part, {})).get("bins")]
         if not fits:
             continue
-        count, probability, right = _join(np.array([row for fit in fits for row in fit["bins"]]))
+        count, probability, accuracy = _join_bins(np.array([row for fit in fits for row in fit["bins"]]))
         error = np.mean([fit["ece"] for fit in fits])
         label = f"{group.label} (error {100 * error:.1f} %)"
-        axis.plot(probability, right, color=colour, linestyle=style, label=label)
-        axis.scatter(probability, right, 4 + 120 * count / count.sum(), color=colour, alpha=0.6, linewidth=0)
+        axis.plot(probability, accuracy, color=colour, linestyle=style, label=label)
+        axis.scatter(probability, accuracy, 4 + 120 * count / count.sum(), color=colour, alpha=0.6, linewidth=0)
     if not axis.collections:
         raise ConfigError(
             f"no run has calibration bins of part {part}. Runs whose task reports no probabilities have none; for "
@@ -138,8 +141,8 @@ def calibration_figure(groups: Sequence[Group], part: str = "test") -> Figure:
     return figure
 
 
-def _join(rows: np.ndarray) -> np.ndarray:
-    """Bins of several runs, `(row, 3)` -> those of all together, `(3, bin)`, told apart by their mean probability."""
-    places = np.ceil(rows[:, 1] * BINS).clip(1)
-    joined = [rows[places == place] for place in np.unique(places)]
-    return np.stack([[b[:, 0].sum(), *np.average(b[:, 1:], axis=0, weights=b[:, 0])] for b in joined]).T
+def _join_bins(rows: np.ndarray) -> np.ndarray:
+    """Bins of several runs, `(row, 3)` -> joint bins, `(3, bin)`; rows are joined by their mean probability."""
+    bin_numbers = np.ceil(rows[:, 1] * BINS).clip(1)
+    bins = [rows[bin_numbers == number] for number in np.unique(bin_numbers)]
+    return np.stack([[b[:, 0].sum(), *np.average(b[:, 1:], axis=0, weights=b[:, 0])] for b in bins]).T

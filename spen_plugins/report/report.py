@@ -28,7 +28,7 @@ OPEN = 15  # labels shown before the others are folded
 NO_ERRORS = dict.fromkeys(
     ("run", "problem", "score", "energies", "labels", "more_labels", "pairs", "confusion", "examples")
 )
-"""The section on one group's first run, or in `problem` the reason why there is none."""
+"""Keys of the section on one group's first run; `problem` is the reason if the section is missing."""
 
 
 def write_report(
@@ -39,8 +39,9 @@ def write_report(
     against: Sequence[str] = (),
     device: str = "cpu",
 ) -> None:
-    """Write the page, with errors on `part`, by default test if there is one, and differences to `against`, by default
-    the first group.
+    """Write the page, with errors on `part` and differences to `against`.
+
+    `part` defaults to test if there is one, and `against` to the first group.
     """
     check_device(device)
     part = data.check_part(part, groups)
@@ -51,11 +52,11 @@ def write_report(
 
 
 def default_path(groups: Sequence[Group]) -> Path:
-    """Next to the run; next to the seeds' folders of one group; in a folder of several methods; otherwise
-    `runs/report.html`."""
+    """The page's default path: next to the run, next to the seeds' folders of one group, in a folder of several
+    methods, or otherwise `runs/report.html`."""
     if len(groups) > 1:
-        [*above] = {run.path.parent.parent for group in groups for run in group.runs}
-        return (above[0] if len(above) == 1 and read_methods(above[0]) else Path("runs")) / "report.html"
+        [*parents] = {run.path.parent.parent for group in groups for run in group.runs}
+        return (parents[0] if len(parents) == 1 and read_methods(parents[0]) else Path("runs")) / "report.html"
     runs = groups[0].runs
     return (runs[0].path if len(runs) == 1 else runs[0].path.parent) / "report.html"
 
@@ -77,13 +78,13 @@ def _make_page(groups: Sequence[Group], part: str, against: Sequence[str]) -> di
     """All sections except the errors."""
     runs = [run for group in groups for run in group.runs]
     parts = data.list_parts(groups)
-    nested = {f"{name}, {p}": table for p in parts for name, table in data.make_nested_tables(groups, p).items()}
+    nested_tables = {f"{name}, {p}": table for p in parts for name, table in data.make_nested_tables(groups, p).items()}
     differences, remarks = data.make_differences(groups, part, against)
     config, more_config = facts.find_config_differences(groups)
-    counted = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
+    run_count = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
     return {
         "title": " · ".join(map(_name_group, groups)) if len(groups) <= 3 else f"{len(groups)} experiments",
-        "summary": counted + (f" in {len(groups)} groups" if len(groups) > 1 else ""),
+        "summary": run_count + (f" in {len(groups)} groups" if len(groups) > 1 else ""),
         "notes": [note for group in groups for note in group.notes],
         "several": any(len(group.runs) > 1 for group in groups),
         "singles": any(len(group.runs) == 1 for group in groups),
@@ -92,7 +93,7 @@ def _make_page(groups: Sequence[Group], part: str, against: Sequence[str]) -> di
         "measured": data.describe_unit(groups),
         "choice": data.describe_choice(groups),
         "scores": {p: data.make_score_table(groups, p) for p in parts},
-        "nested": nested,
+        "nested": nested_tables,
         "differences": differences,
         "remarks": remarks,
         "protocol": facts.read_protocols(groups),
@@ -108,13 +109,13 @@ def _make_page(groups: Sequence[Group], part: str, against: Sequence[str]) -> di
 
 
 def _name_group(group: Group) -> str:
-    """The label; prefixed with its folder's name if it is only a number."""
+    """The group's label, prefixed with its folder's name if the label is only a number."""
     path = group.runs[0].path.resolve()
     return f"{path.parent.name}/{group.label}" if group.label == path.name and group.label.isdigit() else group.label
 
 
 def _read_errors(group: Group, part: str, count: int, device: str) -> dict[str, Any]:
-    """Worst examples and confusions, or the reason why there are none; the page is written anyway."""
+    """Worst examples and confusions, or the reason why there are none; errors don't stop the page."""
     run = group.runs[0]
     errors = NO_ERRORS | {"label": group.label}
     try:
@@ -134,9 +135,9 @@ def _read_errors(group: Group, part: str, count: int, device: str) -> dict[str, 
 
 def _describe_problem(run: RunFolder, part: str, error: SpenError) -> str:
     folder = run.environment().get("working_folder")
-    where = f" The run was trained in {folder}; paths of its config are relative to that folder." if folder else ""
+    hint = f" The run was trained in {folder}; paths of its config are relative to that folder." if folder else ""
     return (
-        f"Worst examples and confusions need the run's weights and its {part} data: {error}.{where} "
+        f"Worst examples and confusions need the run's weights and its {part} data: {error}.{hint} "
         "Write the report again when they are there."
     )
 
@@ -145,22 +146,22 @@ def _describe_labels(outputs: Outputs) -> dict[str, Any]:
     rows, pairs = count_label_errors(outputs)
     head = ["", "gold", "predicted", "wrong", "missed", "F1"]
     cells = [[row.label, *map(str, row[1:5]), f"{100 * row.f1:.1f}"] for row in rows]
-    more = data.Table(head, cells[OPEN:]) if len(cells) > OPEN else None
-    shown = [[pair.predicted, pair.gold, f"{pair.count} ({pair.count / pair.missed:.0%})"] for pair in pairs]
-    table = data.Table(["predicted", "instead of", "examples"], shown)
-    return {"labels": data.Table(head, cells[:OPEN]), "more_labels": more, "pairs": table}
+    more_labels = data.Table(head, cells[OPEN:]) if len(cells) > OPEN else None
+    pair_rows = [[pair.predicted, pair.gold, f"{pair.count} ({pair.count / pair.missed:.0%})"] for pair in pairs]
+    table = data.Table(["predicted", "instead of", "examples"], pair_rows)
+    return {"labels": data.Table(head, cells[:OPEN]), "more_labels": more_labels, "pairs": table}
 
 
 def _describe_verdicts(outputs: Outputs) -> str:
     """A sentence on how often the energy prefers gold."""
-    both = [(o.energy, o.gold_energy) for o in outputs.examples if o.energy is not None and o.gold_energy is not None]
-    if not both:
+    pairs = [(o.energy, o.gold_energy) for o in outputs.examples if o.energy is not None and o.gold_energy is not None]
+    if not pairs:
         return ""
-    lower = sum(gold < predicted for predicted, gold in both)
-    higher = sum(gold > predicted for predicted, gold in both)
+    lower = sum(gold < predicted for predicted, gold in pairs)
+    higher = sum(gold > predicted for predicted, gold in pairs)
     return (
-        f"Of {len(both)} examples, gold has a lower energy than the prediction in {lower}, a higher one in {higher}, "
-        f"the same in {len(both) - lower - higher}."
+        f"Of {len(pairs)} examples, gold has a lower energy than the prediction in {lower}, a higher one in {higher}, "
+        f"the same in {len(pairs) - lower - higher}."
     )
 
 

@@ -33,8 +33,8 @@ class Table:
 
 def format_scores(values: Iterable[float | None], unit: str) -> str:
     """Scores, one per seed -> their mean and its standard error, fractions in per cent."""
-    known = [value for value in values if value is not None]
-    return estimate(known).shown(unit) if known else NONE
+    numbers = [value for value in values if value is not None]
+    return estimate(numbers).shown(unit) if numbers else NONE
 
 
 def describe_unit(groups: Sequence[Group]) -> str:
@@ -42,57 +42,64 @@ def describe_unit(groups: Sequence[Group]) -> str:
     units = {unit: None for group in groups for run in group.runs if (unit := run.unit())}
     if not units:
         return "In per cent"
-    all_of_them = all(run.unit() for group in groups for run in group.runs)
-    return f"{'As they are' if all_of_them else 'In per cent, or as they are'} ({', '.join(units)})"
+    all_have_units = all(run.unit() for group in groups for run in group.runs)
+    return f"{'As they are' if all_have_units else 'In per cent, or as they are'} ({', '.join(units)})"
 
 
 def list_parts(groups: Sequence[Group]) -> list[str]:
     """The parts on which a run was scored."""
-    scored = {name for group in groups for run in group.runs for name in run.metrics() or {}}
-    return [name for name in ("validation", "test") if name in scored]
+    part_names = {name for group in groups for run in group.runs for name in run.metrics() or {}}
+    return [name for name in ("validation", "test") if name in part_names]
 
 
 def make_score_table(groups: Sequence[Group], part: str) -> Table:
-    """Table of groups by scores, mean ± standard error over seeds; the score that chose the epochs comes first."""
+    """Table of groups by scores, mean ± standard error over seeds; the score that chooses the epochs comes first."""
     scores = {group.label: [_read_part(run, part) for run in group.runs] for group in groups}
     names = list_keys(table for seeds in scores.values() for table in seeds)
     names = [n for n in names if not any(isinstance(t.get(n), dict) for seeds in scores.values() for t in seeds)]
-    chosen, low = _read_directions(groups)
-    names.sort(key=lambda name: name not in chosen)
+    selections, lower_is_better = _read_directions(groups)
+    names.sort(key=lambda name: name not in selections)
     units = {group.label: group.runs[0].unit() for group in groups}
     rows = [
         [label, str(len(seeds)), *(format_scores((table.get(name) for table in seeds), units[label]) for name in names)]
         for label, seeds in scores.items()
     ]
-    best = [(row, 2 + i) for i, name in enumerate(names) for row in find_best([r[2 + i] for r in rows], name in low)]
-    comparable = len(groups) > 1 and len(set(units.values())) == 1
-    return Table(["", "seeds", *names], [*rows, *_make_constant_rows(groups, part, names)], best if comparable else ())
+    best = [
+        (row, 2 + i)
+        for i, name in enumerate(names)
+        for row in find_best([r[2 + i] for r in rows], name in lower_is_better)
+    ]
+    is_comparable = len(groups) > 1 and len(set(units.values())) == 1
+    return Table(
+        ["", "seeds", *names], [*rows, *_make_constant_rows(groups, part, names)], best if is_comparable else ()
+    )
 
 
 def _read_directions(groups: Sequence[Group]) -> tuple[set[str], set[str]]:
-    """The scores that choose epochs, and those of which low values are good; none if a run's plugin is missing."""
+    """The scores that choose epochs, and those for which low values are good; both empty if a plugin is missing."""
     registry, tasks = Registry(), [group.runs[0].config()["task"] for group in groups]
     try:
-        low = {name for task in tasks for name in registry.resolve("task", task["type"]).lower_is_better}
-        return {find_run_selection(group.runs[0], registry) for group in groups}, low
+        lower_is_better = {name for task in tasks for name in registry.resolve("task", task["type"]).lower_is_better}
+        return {find_run_selection(group.runs[0], registry) for group in groups}, lower_is_better
     except SpenError:
         return set(), set()
 
 
 def describe_choice(groups: Sequence[Group]) -> str:
-    """The choice of validation in a folder of several methods, and the mean that predicts; empty for other folders."""
-    above = {path for run in _all(groups) for path in run.path.resolve().parents[:2]}
-    found = [methods for path in above if "chosen" in (methods := read_methods(path))]
-    if len(found) != 1:
+    """A sentence on the method chosen by validation in a folder of several, and on the mean of runs that predicts;
+    empty for other folders."""
+    parents = {path for run in _list_runs(groups) for path in run.path.resolve().parents[:2]}
+    choices = [methods for path in parents if "chosen" in (methods := read_methods(path))]
+    if len(choices) != 1:
         return ""
-    text, mean = f"Validation chooses {found[0]['reason']}.", found[0].get("mean")
+    text, mean = f"Validation chooses {choices[0]['reason']}.", choices[0].get("mean")
     if mean:
         text += f" The folder predicts with the mean of {', '.join(mean['runs'])}."
     return text
 
 
 def _make_constant_rows(groups: Sequence[Group], part: str, names: Sequence[str]) -> list[list[str]]:
-    """A row with the selection score of a constant predictor, for each of the groups' data sets."""
+    """Rows with the selection score of a constant predictor, one per data set of the groups."""
     rows: dict[tuple[str, str], list[str]] = {}
     for group in groups:
         constant = _read_part(group.runs[0], "protocol").get("constant_predictor", {})
@@ -110,7 +117,7 @@ def _make_constant_rows(groups: Sequence[Group], part: str, names: Sequence[str]
 
 
 def make_nested_tables(groups: Sequence[Group], part: str) -> dict[str, Table]:
-    """Scores with several entries, such as one per role, by `group: score`; means over seeds, counts unchanged."""
+    """Tables of scores with several entries (one per role), by `group: score`; means over seeds, counts not scaled."""
     tables = {}
     for group in groups:
         seeds = [_read_part(run, part) for run in group.runs]
@@ -150,13 +157,13 @@ def make_differences(groups: Sequence[Group], part: str, against: Sequence[str] 
     last = 1 + len(comparison.scores) + len(comparison.against)
     rows = [[row[0], *(cell or NONE for cell in row[1 + len(comparison.scores) : last])] for row in cells(comparison)]
     head = ["", *heads(comparison)[1 + len(comparison.scores) : last]]
-    known = {note for group in groups for note in group.notes}
-    return Table(head, rows), [caption(comparison), *(note for note in comparison.notes if note not in known)]
+    group_notes = {note for group in groups for note in group.notes}
+    return Table(head, rows), [caption(comparison), *(note for note in comparison.notes if note not in group_notes)]
 
 
 def draw_training(groups: Sequence[Group]) -> list[str]:
-    """Training curves as inline SVG; none if no run has a history."""
-    if not any(run.history() for run in _all(groups)):
+    """Training curves as inline SVG; empty if no run has a history."""
+    if not any(run.history() for run in _list_runs(groups)):
         return []
     from spen_plugins.report.plots import training_panels
 
@@ -164,34 +171,36 @@ def draw_training(groups: Sequence[Group]) -> list[str]:
 
 
 def draw_calibration(groups: Sequence[Group], parts: Sequence[str]) -> list[str]:
-    """A reliability diagram of each part as inline SVG; none without bins."""
-    known = [part for part in parts if any((run.calibration() or {}).get(part, {}).get("bins") for run in _all(groups))]
-    if not known:
+    """A reliability diagram of each part with bins, as inline SVG."""
+    calibrated_parts = [
+        part for part in parts if any((run.calibration() or {}).get(part, {}).get("bins") for run in _list_runs(groups))
+    ]
+    if not calibrated_parts:
         return []
     from spen_plugins.report.plots import calibration_figure
 
-    return [_inline(calibration_figure(groups, part)) for part in known]
+    return [_inline(calibration_figure(groups, part)) for part in calibrated_parts]
 
 
 def _inline(figure: Figure) -> str:
     from spen_plugins.figures.kit import svg
 
-    # Otherwise each figure contains web addresses.
+    # With these metadata, each figure would contain web addresses.
     text = svg(figure, ("Date", "Creator", "Type", "Format"))
     return text[text.index("<svg") :]
 
 
-def _all(groups: Sequence[Group]) -> list[RunFolder]:
+def _list_runs(groups: Sequence[Group]) -> list[RunFolder]:
     return [run for group in groups for run in group.runs]
 
 
 def check_part(part: str | None, groups: Sequence[Group]) -> str:
-    """The part whose examples are shown: `part` if given, otherwise test if there is one."""
-    known = list_parts(groups)
+    """The part whose examples are shown: `part`, or by default test if there is one."""
+    parts = list_parts(groups)
     if part is None:
-        return known[-1] if known else "validation"
-    if part not in known:
-        raise ConfigError(f"--part {part}: no run was scored on it; expected {' or '.join(known)}")
+        return parts[-1] if parts else "validation"
+    if part not in parts:
+        raise ConfigError(f"--part {part}: no run was scored on it; expected {' or '.join(parts)}")
     return part
 
 

@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Confusion:
-    """Confusion matrix, gold by predicted; the last row is spurious spans, the last column missed ones."""
+    """Confusion matrix, gold by predicted; the last row has spurious spans, the last column missed ones."""
 
     names: Sequence[str]
     counts: Sequence[Sequence[int]]
@@ -62,37 +62,42 @@ class Confusion:
 
 def mark_pieces(output: Output, gold: bool, space: OutputSpace | None) -> list[Piece]:
     """Gold or the prediction, piece by piece, marked where the two differ."""
-    ours, theirs = (output.gold, output.predicted) if gold else (output.predicted, output.gold)
-    wrong = "missed" if gold else "extra"
+    names, other_names = (output.gold, output.predicted) if gold else (output.predicted, output.gold)
+    error_kind = "missed" if gold else "extra"
     if not isinstance(space, TagSequence):
-        other = set(theirs)
-        return [Piece(label, "", "right" if label in other else wrong) for label in ours]
-    spans = _are_spans(space.tags)
-    return _mark_spans(output.shown.inputs, _find_roles(ours, spans), _find_roles(theirs, spans), wrong)
+        other_set = set(other_names)
+        return [Piece(label, "", "right" if label in other_set else error_kind) for label in names]
+    has_spans = _are_spans(space.tags)
+    return _mark_spans(
+        output.shown.inputs, _find_roles(names, has_spans), _find_roles(other_names, has_spans), error_kind
+    )
 
 
 def _mark_spans(
-    words: Sequence[str], ours: Mapping[tuple[int, int], str], theirs: Mapping[tuple[int, int], str], wrong: str
+    words: Sequence[str],
+    roles: Mapping[tuple[int, int], str],
+    other_roles: Mapping[tuple[int, int], str],
+    error_kind: str,
 ) -> list[Piece]:
-    stretches, at = [], 0
-    for (first, last), role in ours.items():
-        if first > at:
-            stretches.append(Piece(" ".join(words[at:first]), "", "plain"))
-        kind = "right" if theirs.get((first, last)) == role else wrong
-        stretches.append(Piece(" ".join(words[first : last + 1]), role, kind))
-        at = last + 1
-    return [*stretches, Piece(" ".join(words[at:]), "", "plain")] if at < len(words) else stretches
+    pieces, next_word = [], 0
+    for (first, last), role in roles.items():
+        if first > next_word:
+            pieces.append(Piece(" ".join(words[next_word:first]), "", "plain"))
+        kind = "right" if other_roles.get((first, last)) == role else error_kind
+        pieces.append(Piece(" ".join(words[first : last + 1]), role, kind))
+        next_word = last + 1
+    return [*pieces, Piece(" ".join(words[next_word:]), "", "plain")] if next_word < len(words) else pieces
 
 
 def count_label_errors(outputs: Outputs) -> tuple[list[LabelErrors], list[Pair]]:
-    """Errors of each label, the most first; and the pairs most often confused."""
+    """Errors of each label, those with the most first; and the pairs most often confused."""
     assert isinstance(outputs.space, LabelSet)
     names = outputs.space.labels
-    number = {name: i for i, name in enumerate(names)}
+    indices = {name: i for i, name in enumerate(names)}
     gold, predicted = (np.zeros((len(outputs.examples), len(names)), dtype=bool) for _ in range(2))
     for i, output in enumerate(outputs.examples):
-        gold[i, [number[name] for name in output.gold]] = True
-        predicted[i, [number[name] for name in output.predicted]] = True
+        gold[i, [indices[name] for name in output.gold]] = True
+        predicted[i, [indices[name] for name in output.predicted]] = True
     extra, missed = predicted & ~gold, gold & ~predicted
     counts = np.stack([gold.sum(0), predicted.sum(0), extra.sum(0), missed.sum(0)], 1)
     order = np.argsort(-(counts[:, 2] + counts[:, 3]), kind="stable")
@@ -105,25 +110,26 @@ def _compute_f1(gold: int, predicted: int, false_positives: int, _: int) -> floa
 
 
 def _find_pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray) -> list[Pair]:
-    """The most frequent pairs (predicted i, gold k) in one example, i wrong and k missing."""
-    together = extra[:, labels].T.astype(np.float32) @ missed[:, labels].astype(np.float32)
-    top = np.argsort(-together, axis=None, kind="stable")[:PAIRS]
+    """The most frequent pairs (predicted i, gold k) in one example, where i is wrong and k is missing."""
+    counts = extra[:, labels].T.astype(np.float32) @ missed[:, labels].astype(np.float32)
+    top_pairs = np.argsort(-counts, axis=None, kind="stable")[:PAIRS]
     total = missed.sum(0)
     pairs = []
-    for i, k in zip(*np.unravel_index(top, together.shape), strict=True):
-        if together[i, k] > 0:
-            pairs.append(Pair(names[labels[i]], names[labels[k]], int(together[i, k]), int(total[labels[k]])))
+    for i, k in zip(*np.unravel_index(top_pairs, counts.shape), strict=True):
+        if counts[i, k] > 0:
+            pairs.append(Pair(names[labels[i]], names[labels[k]], int(counts[i, k]), int(total[labels[k]])))
     return pairs
 
 
 def count_tag_errors(outputs: Outputs) -> Confusion:
-    """Confusions of the roles of spans at the same words, with missed and spurious spans; of single tags otherwise."""
+    """Confusions of the roles of spans at the same words, with missed and spurious spans; for tags without spans, those
+    of each word's tag."""
     assert isinstance(outputs.space, TagSequence)
-    spans = _are_spans(outputs.space.tags)
+    has_spans = _are_spans(outputs.space.tags)
     counts: Counter[tuple[str, str]] = Counter()
     for output in outputs.examples:
-        gold, predicted = (_find_roles(tags, spans) for tags in (output.gold, output.predicted))
-        if spans:
+        gold, predicted = (_find_roles(tags, has_spans) for tags in (output.gold, output.predicted))
+        if has_spans:
             gold, predicted = _drop_verbs(gold), _drop_verbs(predicted)
         for place in gold.keys() | predicted.keys():
             counts[gold.get(place, ""), predicted.get(place, "")] += 1
@@ -131,19 +137,19 @@ def count_tag_errors(outputs: Outputs) -> Confusion:
     for (gold, predicted), count in counts.items():
         sizes.update({gold: count, predicted: count})
     sizes.pop("", None)
-    common = [role for role, _ in sizes.most_common(ROLES)]
-    names = [*sorted(common), *([OTHERS] if len(sizes) > ROLES else []), *([""] if spans else [])]
+    common_roles = [role for role, _ in sizes.most_common(ROLES)]
+    names = [*sorted(common_roles), *([OTHERS] if len(sizes) > ROLES else []), *([""] if has_spans else [])]
     place = {name: i for i, name in enumerate(names)}
     table = np.zeros((len(names), len(names)), dtype=int)
     for (gold, predicted), count in counts.items():
         table[tuple(place.get(role, place.get(OTHERS, -1)) for role in (gold, predicted))] += count
-    unit = "spans at the same words" if spans else "words"
+    unit = "spans at the same words" if has_spans else "words"
     return Confusion([name or NOTHING for name in names], table.tolist(), unit)
 
 
-def _find_roles(tags: Sequence[str], spans: bool) -> dict[tuple[int, int], str]:
-    """Role by first and last token, from left to right; for tags without spans every word's tag."""
-    if not spans:
+def _find_roles(tags: Sequence[str], has_spans: bool) -> dict[tuple[int, int], str]:
+    """Role by first and last token, from left to right; for tags without spans, each word's tag."""
+    if not has_spans:
         return {(i, i): tag for i, tag in enumerate(tags)}
     return {(span.start, span.end - 1): span.type for span in sorted(chunks(tags), key=lambda span: span.start)}
 

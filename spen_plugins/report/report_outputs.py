@@ -61,7 +61,7 @@ def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
     """Predictions of a run for a part."""
     registry = Registry()
     predictor = Predictor(run, device, registry)
-    # Read anew for each run: examples cache the output of a run's own indexers.
+    # Reload the data for each run: examples cache the output of a run's own indexers.
     examples = load_task(run, registry).part(part)
     task = predictor.task
     space = None if isinstance(task.inputs, ArcInputs) else task.space
@@ -79,28 +79,30 @@ def _read_batch(
     """The examples of one batch with gold."""
     task, space, mask = predictor.task, predictor.task.space, batch.x.mask
     assert batch.gold is not None
-    decided = task.decode(proposal, batch.x)
-    arcs = isinstance(task.inputs, ArcInputs)
-    predicted = None if arcs else _write_names(space, decided, mask)
+    decoded = task.decode(proposal, batch.x)
+    has_arcs = isinstance(task.inputs, ArcInputs)
+    predicted = None if has_arcs else _write_names(space, decoded, mask)
     if predicted is None:
         answers = task.predictions(proposal, batch, [example for _, example in rows])
-        predicted = [_write_arcs(answer) if arcs else [shortened(to_json(answer), LONG)] for answer in answers]
+        predicted = [_write_arcs(answer) if has_arcs else [shortened(to_json(answer), LONG)] for answer in answers]
     gold = _write_names(space, batch.gold, mask) or [[]] * len(rows)
     scores = _score_examples(task, proposal, batch)
-    costs = space.cost(decided, batch.gold, mask)[:, 0].tolist()
-    energies, gold_energies = (_compute_energies(predictor, batch.x, y) for y in (decided, batch.gold))
+    costs = space.cost(decoded, batch.gold, mask)[:, 0].tolist()
+    energies, gold_energies = (_compute_energies(predictor, batch.x, y) for y in (decoded, batch.gold))
     outputs = []
     for i in batch.labelled.nonzero().squeeze(1).tolist():
         row, example = rows[i]
         shown = task.show(example)
-        truth = gold[i] if shown.gold is None else shown.gold
-        outputs.append(Output(row, shown, truth, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
+        names = gold[i] if shown.gold is None else shown.gold
+        outputs.append(Output(row, shown, names, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
     return outputs
 
 
 def _score_examples(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
-    """The selection score of each example alone, 1 if there is nothing to predict and nothing was predicted; the
-    space's score if the metric is no ratio of sums."""
+    """The selection score of each example alone; the space's score if the metric is no ratio of sums.
+
+    An example with nothing to predict and no prediction scores 1.
+    """
     metric = task.metric()
     metric.update(proposal, batch)
     ratios = metric.ratios()
@@ -120,7 +122,7 @@ def _compute_energies(predictor: Predictor, x: X, y: Tensor) -> list[float | Non
 
 
 def _write_arcs(answer: Mapping[str, Any]) -> list[str]:
-    """A prediction of arcs as its examples' gold is shown."""
+    """A prediction of arcs in the form in which gold is shown."""
     return [
         f"{predicate['word']} {argument['role']}: {argument['text']}"
         for predicate in answer["predicates"]

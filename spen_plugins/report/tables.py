@@ -18,7 +18,7 @@ LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\p
 LATEX |= {character: f"${character}$" for character in "<>|"}  # other characters in LaTeX's default encoding
 BOTH = "seeds and examples"
 GAINS = ("standard error", "seeds", f"{BOTH} low", f"{BOTH} high", f"{BOTH} p", "low", "high", "p")
-"""Columns of a difference in CSV, besides itself; the last three are over examples alone."""
+"""Columns of a difference in CSV after its value; the last three are over examples alone."""
 MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 
 
@@ -30,7 +30,7 @@ def heads(comparison: Comparison) -> list[str]:
 
 
 def cells(comparison: Comparison) -> list[list[str]]:
-    """Rows of text under `heads`, scores in per cent or in their unit."""
+    """Rows of text under `heads`; scores are in per cent or in their unit."""
     return [
         [
             row.label,
@@ -51,10 +51,10 @@ def cells(comparison: Comparison) -> list[list[str]]:
 
 def caption(comparison: Comparison) -> str:
     """Explanation of the table's figures."""
-    measured = f"as they are, {comparison.selection} in {comparison.unit}" if comparison.unit else "in per cent"
+    units = f"as they are, {comparison.selection} in {comparison.unit}" if comparison.unit else "in per cent"
     if any(name.startswith(LIKELIHOODS) for name in comparison.scores):
-        measured += ", nll in nats"
-    text = f"Scores on {comparison.part} {measured}; ± is the standard error over seeds."
+        units += ", nll in nats"
+    text = f"Scores on {comparison.part} {units}; ± is the standard error over seeds."
     differences = [gain for row in comparison.rows for gain in row.differences.values() if gain]
     if differences:
         text += " Differences are paired by seed (a mean of runs: with each seed)"
@@ -85,9 +85,9 @@ def markdown(comparison: Comparison) -> str:
 
 
 def latex(comparison: Comparison, intervals: bool = False) -> str:
-    """A `tabular` for the package booktabs with scores, the best of each column in bold; explanations are comments.
+    """A `tabular` of scores for the package booktabs, with the best of each column in bold; explanations are comments.
 
-    With `intervals` a column for each baseline has the difference of the selection score and its interval.
+    With `intervals`, a column for each baseline has the difference of the selection score and its interval.
     """
     against = comparison.against if intervals else ()
     gains = [f"{comparison.selection} − {label}" for label in against]
@@ -109,7 +109,7 @@ def latex(comparison: Comparison, intervals: bool = False) -> str:
 
 
 def _write_tex_scores(comparison: Comparison, name: str) -> list[str]:
-    """Cells of one score, `$50.00 \\pm 1.25$`; the best as printed are bold, unless there is one row."""
+    """Cells of one score, `$50.00 \\pm 1.25$`; the best printed values are bold if there are several rows."""
     texts = [score.shown(comparison.unit_of(name)) if (score := row.scores[name]) else "" for row in comparison.rows]
     best = find_best(texts, comparison.is_low_better(name)) if len(texts) > 1 else ()
     cells = []
@@ -122,7 +122,7 @@ def _write_tex_scores(comparison: Comparison, name: str) -> list[str]:
 
 
 def find_best(texts: Sequence[str], low: bool) -> list[int]:
-    """The rows of a column of scores whose mean, as printed, is the best; texts without a number have none."""
+    """Indices of the rows with the best printed mean in a column of scores; texts without a number are skipped."""
     means = {row: float(text.partition(" ")[0]) for row, text in enumerate(texts) if text[-1:].isdigit()}
     best = (min if low else max)(means.values(), default=None)
     return [row for row, mean in means.items() if mean == best]
@@ -133,20 +133,20 @@ def _write_tex_gain(difference: Difference | None, unit: str) -> str:
     if difference is None:
         return ""
     mean, _, error = difference.seeds.shown(unit).partition(" ± ")
-    interval, times = difference.both or difference.examples, scale(unit)
+    interval, factor = difference.both or difference.examples, scale(unit)
     if interval is not None:
-        return rf"${mean}$ $[{times * interval.low:.2f}, {times * interval.high:.2f}]$"
+        return rf"${mean}$ $[{factor * interval.low:.2f}, {factor * interval.high:.2f}]$"
     return rf"${mean} \pm {error}$" if error else f"${mean}$"
 
 
 def comma_separated(comparison: Comparison) -> str:
-    """Every number in full, scores as they are in the run folders; empty cells for missing ones."""
+    """CSV with every number in full; scores are as in the run folders, and missing ones are empty."""
     titles = ["label", "part", "seeds"]
     for name in comparison.scores:
         titles += [name, f"{name} standard error"]
     for label in comparison.against:
         gain = f"{comparison.selection} - {label}"
-        titles += [gain, *(f"{gain} {what}" for what in GAINS)]
+        titles += [gain, *(f"{gain} {column}" for column in GAINS)]
     sizes = SIZES if comparison.sizes else ()
     lines: list[list[object]] = [[*titles, "epochs", "seconds per epoch", "energy's share", *sizes]]
     for row in comparison.rows:
@@ -163,7 +163,7 @@ def comma_separated(comparison: Comparison) -> str:
 
 
 def terminal(comparison: Comparison, width: int) -> Table:
-    """For rich's console: one row per group, or, if that is wider than `width` characters, one column per group."""
+    """A table for rich's console: one row per group, or one column per group if that exceeds `width` characters."""
     rows = [heads(comparison), *cells(comparison)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + 3 * len(widths) + 1 > width:
@@ -179,21 +179,21 @@ def terminal(comparison: Comparison, width: int) -> Table:
 def _write_gain(difference: Difference | None, unit: str) -> str:
     if difference is None:
         return ""
-    text, times = difference.seeds.shown(unit), scale(unit)
+    text, factor = difference.seeds.shown(unit), scale(unit)
     if difference.both:
-        text += f" {_write_interval(difference.both, times)}"
+        text += f" {_write_interval(difference.both, factor)}"
     if difference.examples:
-        text += f"{'; ' if difference.both else ' '}examples alone {_write_interval(difference.examples, times)}"
+        text += f"{'; ' if difference.both else ' '}examples alone {_write_interval(difference.examples, factor)}"
     return text
 
 
-def _write_interval(interval: Interval, times: float) -> str:
+def _write_interval(interval: Interval, factor: float) -> str:
     p = f"p = {interval.p:.3f}" if interval.p >= 0.001 else "p < 0.001"
-    return f"[{times * interval.low:.2f}, {times * interval.high:.2f}] {p}"
+    return f"[{factor * interval.low:.2f}, {factor * interval.high:.2f}] {p}"
 
 
 def _write_count(value: float | None) -> str:
-    """A count, with at least three digits."""
+    """A count with at least three digits."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

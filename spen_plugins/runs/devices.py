@@ -32,7 +32,7 @@ def check_device(device: str) -> None:
 
 
 def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
-    """Device, precision and processes, by accelerate."""
+    """accelerate's object for device, precision and processes."""
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
 
@@ -40,25 +40,25 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
         check_device(device)
     processes = count_processes()
     AcceleratorState._reset_state(reset_partial_state=True)
-    wanted = None if device is None else torch.device(device)
-    if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
+    torch_device = None if device is None else torch.device(device)
+    if torch_device is not None and torch_device.type == "cuda" and torch_device.index is not None:
         if processes > 1:
             raise ConfigError(
                 f"device {device!r} is one GPU, but there are {processes} processes; use 'cuda' for one GPU each"
             )
-        torch.cuda.set_device(wanted)
-    cpu = wanted is not None and wanted.type == "cpu"
-    if processes > 1 and not cpu:
-        cpu = not _has_gpus(processes)
+        torch.cuda.set_device(torch_device)
+    uses_cpu = torch_device is not None and torch_device.type == "cpu"
+    if processes > 1 and not uses_cpu:
+        uses_cpu = not _has_gpus(processes)
     try:
-        accelerator = Accelerator(cpu=cpu, mixed_precision=precision)
+        accelerator = Accelerator(cpu=uses_cpu, mixed_precision=precision)
     except ValueError as error:
         raise ConfigError(f"precision {precision!r}: {error}") from error
     except torch.distributed.DistError as error:
-        where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         reason = str(error).partition("\n")[0]
         raise ConfigError(
-            f"the processes of this run could not connect to each other at {where} ({reason:.200})"
+            f"the processes of this run could not connect to each other at {address} ({reason:.200})"
         ) from error
     if precision == "fp16" and accelerator.device.type == "cpu":
         raise ConfigError("precision 'fp16' requires a GPU; on a CPU use 'bf16' or 'no'")
@@ -68,7 +68,7 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
 
 
 def count_processes() -> int:
-    """Number of processes that torchrun started, of which this is one; 1 without it."""
+    """Number of processes that torchrun started, including this one; 1 without torchrun."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     missing = [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if processes > 1 and missing:
@@ -80,18 +80,18 @@ def count_processes() -> int:
 
 
 def is_main_process() -> bool:
-    """False in all but one of the processes that torchrun started."""
+    """True in exactly one of the processes that torchrun started."""
     return count_processes() == 1 or os.environ["RANK"] == "0"
 
 
 def _has_gpus(processes: int) -> bool:
-    """True if each of several processes has a GPU; a ConfigError if there are too few."""
+    """True if each of several processes has a GPU; raises a ConfigError if there are too few."""
     if not torch.cuda.is_available():
         return hasattr(torch, "xpu") and torch.xpu.is_available()
-    here, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", processes)), torch.cuda.device_count()
-    if here > gpus:
+    local_processes, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", processes)), torch.cuda.device_count()
+    if local_processes > gpus:
         raise ConfigError(
-            f"found {here} processes and {gpus} GPUs on this machine; start one process per GPU "
+            f"found {local_processes} processes and {gpus} GPUs on this machine; start one process per GPU "
             "(--nproc_per_node), or give --device cpu"
         )
     return True
@@ -99,17 +99,17 @@ def _has_gpus(processes: int) -> bool:
 
 @contextmanager
 def restore_settings(device: str | None) -> Iterator[None]:
-    """Restores afterwards random states, and torch's settings that `make_accelerator` and accelerate change:
-    deterministic algorithms, and the current GPU.
+    """Restores random states on exit, and the settings of torch that `make_accelerator` and accelerate change:
+    deterministic algorithms and the current GPU.
     """
     mode, states = torch.get_deterministic_debug_mode(), random_state()
-    gpu = torch.cuda.is_available() and (device or "cuda").startswith("cuda")
-    current = torch.cuda.current_device() if gpu else None
+    uses_gpu = torch.cuda.is_available() and (device or "cuda").startswith("cuda")
+    current_gpu = torch.cuda.current_device() if uses_gpu else None
     try:
         yield
     finally:
         set_random_state(states)
         if torch.get_deterministic_debug_mode() != mode:
             torch.set_deterministic_debug_mode(mode)
-        if current is not None:
-            torch.cuda.set_device(current)
+        if current_gpu is not None:
+            torch.cuda.set_device(current_gpu)

@@ -10,13 +10,12 @@ class RunOptions:
     """Settings of a run, or of several, that don't change their results.
 
     Attributes:
-        device: "cpu", "cuda", "cuda:1", "mps"; by default the best available.
+        device: "cpu", "cuda", "cuda:1", "mps"; None: the best available.
         quiet: if true, no progress and no table are printed.
-        checkpoint_seconds: minimal time between two checkpoints.
-        jobs: number of runs at once, where there are several, each a process with one thread.
+        checkpoint_seconds: minimum time between two checkpoints.
+        jobs: number of parallel runs if there are several; each is a process with one thread.
         best: if true, a folder of several methods and seeds predicts with its best run, not with a mean of runs.
-        told: notes on the data and definitions of scores that runs before this one have printed; of several runs, each
-            is printed once.
+        told: notes on the data and definitions of scores that earlier runs have printed; several runs print each once.
     """
 
     device: str | None = None

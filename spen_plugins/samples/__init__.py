@@ -13,5 +13,5 @@ FOLDER = Path(__file__).parent
 
 def cut(items: Iterable[T], sizes: Mapping[str, int]) -> dict[str, list[T]]:
     """Consecutive items as parts of these sizes."""
-    left = iter(items)
-    return {part: list(islice(left, size)) for part, size in sizes.items()}
+    iterator = iter(items)
+    return {part: list(islice(iterator, size)) for part, size in sizes.items()}

@@ -42,13 +42,13 @@ def texts() -> dict[str, list[tuple[str, np.ndarray]]]:
 
 def bags() -> dict[str, tuple[Ragged, Ragged]]:
     """Part -> word numbers and label numbers of its texts, without function words and the pair."""
-    number = {word: i for i, word in enumerate(words())}
+    word_numbers = {word: i for i, word in enumerate(words())}
 
-    def numbers(text: str) -> list[int]:
-        return sorted(number[word] for word in re.findall("[a-z]+", text.lower()) if word in number)
+    def find_numbers(text: str) -> list[int]:
+        return sorted(word_numbers[word] for word in re.findall("[a-z]+", text.lower()) if word in word_numbers)
 
     return {
-        part: (_make_ragged([numbers(text) for text, _ in rows]), _make_ragged([gold for _, gold in rows]))
+        part: (_make_ragged([find_numbers(text) for text, _ in rows]), _make_ragged([gold for _, gold in rows]))
         for part, rows in texts().items()
     }
 

@@ -1,7 +1,7 @@
 """Means with standard errors, and the paired bootstrap over test examples, alone or together with seeds.
 
 Efron and Tibshirani 1993, chapters 13 and 16; for scores of language systems Koehn 2004 and Berg-Kirkpatrick et al.
-2012; of seeds and examples together Davison and Hinkley 1997, section 3.8; for few seeds Hesterberg 2015. A score is
+2012; for seeds and examples together Davison and Hinkley 1997, section 3.8; for few seeds Hesterberg 2015. A score is
 the ratio of two sums over examples, numerator and denominator, so one product of the resampling counts and a table of
 examples yields the scores of every run in every resample.
 """
@@ -76,8 +76,8 @@ def resampled_scores(
     """Scores of all runs under resampling of the examples, the same ones for every run.
 
     Args:
-        numerator, denominator: `(run, example)`; a run's score is their sums' ratio, 0 where the denominator is 0.
-        resamples: number of resamples, each with as many examples as there are, drawn with replacement.
+        numerator, denominator: `(run, example)`; a run's score is their sums' ratio, 0 if the denominator is 0.
+        resamples: number of resamples; each draws as many examples as there are, with replacement.
         seed: seed of the draws.
 
     Returns:
@@ -89,10 +89,12 @@ def resampled_scores(
     step = max(1, CELLS // examples)
     for start in range(0, resamples, step):
         rows = min(step, resamples - start)
-        drawn = rng.integers(examples, size=(rows, examples)) + examples * np.arange(rows)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=rows * examples).reshape(rows, examples).astype(float)
-        above, below = counts @ numerator.T, counts @ denominator.T
-        scores[start : start + rows] = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+        indices = rng.integers(examples, size=(rows, examples)) + examples * np.arange(rows)[:, None]
+        counts = np.bincount(indices.ravel(), minlength=rows * examples).reshape(rows, examples).astype(float)
+        numerators, denominators = counts @ numerator.T, counts @ denominator.T
+        scores[start : start + rows] = np.divide(
+            numerators, denominators, out=np.zeros_like(numerators), where=denominators > 0
+        )
     return scores
 
 
@@ -105,16 +107,16 @@ def with_seeds(differences: np.ndarray, seed: int = SEED) -> np.ndarray:
     seeds, 2.69 for three. Then the interval covers about 95 %, or more, whether seeds or examples vary most.
 
     Args:
-        differences: of each seed under resampling of the examples, `(resample, seed)`; at least two seeds.
+        differences: each seed's difference under resampling of the examples, `(resample, seed)`; at least two seeds.
         seed: seed of the draws.
     """
     from scipy.stats import norm, t
 
     resamples, seeds = differences.shape
-    drawn = np.random.default_rng([seed, 1]).integers(seeds, size=(resamples, seeds))
+    indices = np.random.default_rng([seed, 1]).integers(seeds, size=(resamples, seeds))
     mean = differences.mean(1)
-    larger = (seeds / (seeds - 1)) ** 0.5 * t.ppf(0.975, seeds - 1) / norm.ppf(0.975)
-    return mean + larger * (np.take_along_axis(differences, drawn, 1).mean(1) - mean)
+    factor = (seeds / (seeds - 1)) ** 0.5 * t.ppf(0.975, seeds - 1) / norm.ppf(0.975)
+    return mean + factor * (np.take_along_axis(differences, indices, 1).mean(1) - mean)
 
 
 def interval(differences: np.ndarray) -> Interval:
@@ -124,5 +126,5 @@ def interval(differences: np.ndarray) -> Interval:
     of resamples shows that a share is zero (Davison and Hinkley 1997, section 4.2).
     """
     low, high = np.percentile(differences, (2.5, 97.5))
-    rarer = min((differences <= 0).sum(), (differences >= 0).sum())
-    return Interval(float(low), float(high), float(min(1.0, 2 * (rarer + 1) / (len(differences) + 1))))
+    rarer_count = min((differences <= 0).sum(), (differences >= 0).sum())
+    return Interval(float(low), float(high), float(min(1.0, 2 * (rarer_count + 1) / (len(differences) + 1))))

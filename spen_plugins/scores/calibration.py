@@ -63,7 +63,7 @@ class TagConfidences(Confidences):
 
 @dataclass(frozen=True)
 class SpanConfidences(Confidences):
-    """Confidences in spans, right in type, start and end: all tokens have their tags, the next none of the span.
+    """Confidences in spans, right in type, start and end: all tokens have their tags, and the next continues none.
 
     A span's confidence is the minimum over these. Their product would treat them as independent, which tags inside one
     span are not: it falls with every token of a long argument, and no temperature corrects that (roles of EWT, CRF:
@@ -80,13 +80,13 @@ class SpanConfidences(Confidences):
 
     def at(self, temperature: float) -> np.ndarray:
         p = self.tokens.at(temperature)
-        least = np.ones(self.size, p.dtype)
-        np.minimum.at(least, self.owner, np.where(self.within, p, 1 - p))
-        return least
+        confidences = np.ones(self.size, p.dtype)
+        np.minimum.at(confidences, self.owner, np.where(self.within, p, 1 - p))
+        return confidences
 
 
 def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
-    """Marginals `(token, tag)` at a temperature, of which `TagConfidences` are those of the decoded tags."""
+    """Marginals `(token, tag)` at a temperature; `TagConfidences` are those of the decoded tags."""
     if temperature == 1:
         return p
     # Relative to the largest of each row, so that not all of them underflow.
@@ -95,9 +95,9 @@ def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def tag_confidences(y: Tensor, best: np.ndarray, lengths: np.ndarray) -> TagConfidences:
-    """Confidences in the tags of a batch of sentences, sentence by sentence; arguments as of `span_confidences`."""
-    inside = np.arange(best.shape[1]) < lengths[:, None]
-    return TagConfidences(y.detach().float().cpu().numpy()[inside], best[inside])
+    """Confidences in the tags of a batch of sentences, sentence by sentence; arguments as in `span_confidences`."""
+    mask = np.arange(best.shape[1]) < lengths[:, None]
+    return TagConfidences(y.detach().float().cpu().numpy()[mask], best[mask])
 
 
 def span_confidences(
@@ -117,20 +117,20 @@ def span_confidences(
         lengths: `(sentence,)` tokens.
         goes_on: `(type,)` the tag I-x that would continue a span of type x after its last token; -1 if its last tag
             ends it (BIOES), or there is no such tag.
-        owner: `(span,)` the index of the decision, from 0, to which each span belongs; None: each is one decision.
+        owner: `(span,)` the index of the decision, from 0, to which each span belongs; None: each span is a decision.
     """
     owner = np.arange(len(spans)) if owner is None else owner
     sentence, kind, first, last = spans.T
     size = last - first + 1
     start = np.repeat(first - np.cumsum(size) + size, size)
-    open_ended = (goes_on[kind] >= 0) & (last + 1 < lengths[sentence])
-    inside = np.repeat(sentence, size), np.arange(size.sum()) + start
-    after = sentence[open_ended], last[open_ended] + 1
-    tags = np.concatenate([best[inside], goes_on[kind[open_ended]]])
-    p = y[tuple(np.concatenate(places) for places in zip(inside, after, strict=True))].detach().float().cpu().numpy()
-    within = np.arange(len(tags)) < size.sum()
-    owners = np.concatenate([np.repeat(owner, size), owner[open_ended]])
-    return SpanConfidences(TagConfidences(p, tags), within, owners, int(owner.max(initial=-1)) + 1)
+    is_open = (goes_on[kind] >= 0) & (last + 1 < lengths[sentence])
+    tokens = np.repeat(sentence, size), np.arange(size.sum()) + start
+    next_tokens = sentence[is_open], last[is_open] + 1
+    tags = np.concatenate([best[tokens], goes_on[kind[is_open]]])
+    p = y[tuple(np.concatenate(axis) for axis in zip(tokens, next_tokens, strict=True))].detach().float().cpu().numpy()
+    is_within = np.arange(len(tags)) < size.sum()
+    owners = np.concatenate([np.repeat(owner, size), owner[is_open]])
+    return SpanConfidences(TagConfidences(p, tags), is_within, owners, int(owner.max(initial=-1)) + 1)
 
 
 def rounded(p: np.ndarray) -> list[float]:
@@ -144,12 +144,12 @@ def expected_calibration_error(decisions: Sequence[Decisions], temperature: floa
     0 without decisions. Guo et al. 2017, Eq. 3. Equal to torchmetrics' `binary_calibration_error`, which needs all
     decisions in one tensor: gigabytes for thousands of labels.
     """
-    return _find_error(_sum_bins(decisions, temperature))
+    return _compute_error(_sum_bins(decisions, temperature))
 
 
-def _find_error(sums: np.ndarray) -> float:
-    count, probability, right = sums
-    return float(np.abs(right - probability).sum() / max(count.sum(), 1))
+def _compute_error(sums: np.ndarray) -> float:
+    counts, probability_sum, right_count = sums
+    return float(np.abs(right_count - probability_sum).sum() / max(counts.sum(), 1))
 
 
 def _sum_bins(decisions: Sequence[Decisions], temperature: float) -> np.ndarray:
@@ -170,8 +170,8 @@ def fit_temperature(decisions: Sequence[Decisions]) -> float:
     """The maximum-likelihood T from 0.05 to 20; 1 if all decisions are right, or all wrong."""
     from scipy.optimize import minimize_scalar
 
-    n, right = sum(len(batch.right) for batch in decisions), sum(int(batch.right.sum()) for batch in decisions)
-    if right in (0, n):
+    n, right_count = sum(len(batch.right) for batch in decisions), sum(int(batch.right.sum()) for batch in decisions)
+    if right_count in (0, n):
         return 1.0
 
     def negative_log_likelihood(log_temperature: float) -> float:
@@ -194,17 +194,17 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
         number) and `bins` (number of decisions, mean probability and share of right ones of each bin with T); None
         without decisions.
     """
-    fitted_on = next(iter(parts.values()))
-    if not fitted_on:
+    first_part = next(iter(parts.values()))
+    if not first_part:
         return None
-    temperature = round(fit_temperature(fitted_on), 4)
+    temperature = round(fit_temperature(first_part), 4)
     sums = {part: _sum_bins(decisions, temperature) for part, decisions in parts.items()}
     return {
         "temperature": temperature,
-        "decisions": fitted_on[0].kind,
+        "decisions": first_part[0].kind,
         **{
             part: {
-                "ece": _find_error(sums[part]),
+                "ece": _compute_error(sums[part]),
                 "ece_uncalibrated": expected_calibration_error(decisions),
                 "decisions": sum(len(batch.right) for batch in decisions),
                 "bins": _list_bins(sums[part]),
@@ -226,6 +226,6 @@ def describe_bound(fit: Mapping[str, Any]) -> str | None:
 
 
 def _apply_temperature(decisions: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Each batch's probabilities and correctness, `(decision,)`: batch by batch, to save memory."""
+    """Yields each batch's probabilities and correctness, `(decision,)`, batch by batch to save memory."""
     for batch in decisions:
         yield batch.confidences.at(temperature).astype(np.float64), batch.right

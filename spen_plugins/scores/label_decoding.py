@@ -17,7 +17,7 @@ from spen_plugins.spaces import IndependentLabels, LabelSet, Proposal
 
 GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
 TEMPERATURES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
-"""Of which one is picked."""
+"""Temperatures of which one is picked."""
 
 Outputs: TypeAlias = Tensor | Sequence[Proposal]
 """Outputs from which label sets are decided: probabilities of independent labels, `(example, label)`, or the
@@ -35,7 +35,7 @@ def marginals(proposal: Proposal) -> Tensor:
 
 
 def describe_law(proposal: Proposal) -> str:
-    """The law of dependent labels under which F1 is expected; empty for independent ones."""
+    """The law of dependent labels under which F1 is expected; empty for independent labels."""
     if isinstance(proposal, IndependentLabels):
         return ""
     return "the exact law of labels and sizes" if knows_sizes(proposal) else f"{SAMPLES} samples"
@@ -47,8 +47,8 @@ class LabelDecoder:
 
     Attributes:
         threshold: a label is predicted if its probability is above it.
-        temperature: None, or that of the distribution under which the set of highest expected F1 is predicted, at 0
-            the most probable set; then there is no threshold.
+        temperature: T of the distribution under which the set of highest expected F1 is predicted, at 0 the most
+            probable set; then there is no threshold. None: decode by the threshold.
         nonempty: predict the label of highest probability in place of an empty set.
     """
 
@@ -58,7 +58,7 @@ class LabelDecoder:
 
     @property
     def labelwise(self) -> bool:
-        """True if a label's own probability alone decides on it."""
+        """True if the decision on a label depends on its own probability alone."""
         return self.temperature is None and not self.nonempty
 
     def __call__(self, outputs: Outputs) -> Tensor:
@@ -76,22 +76,22 @@ class LabelDecoder:
         if not self.nonempty:
             return predicted
         # A label in a hierarchy may be as probable as its parent, which belongs to it.
-        hierarchical = isinstance(proposal.space, LabelSet) and proposal.space.forest is not None
-        return _fill(predicted, marginals(proposal), ties=hierarchical)
+        has_hierarchy = isinstance(proposal.space, LabelSet) and proposal.space.forest is not None
+        return _fill(predicted, marginals(proposal), ties=has_hierarchy)
 
     def __str__(self) -> str:
-        least = "; for an empty set, the most probable label" if self.nonempty else ""
+        suffix = "; for an empty set, the most probable label" if self.nonempty else ""
         if self.temperature is None:
-            return f"{self.threshold:g}{least}"
+            return f"{self.threshold:g}{suffix}"
         if self.temperature == 0:
-            return f"none, but the most probable sets{least}"
-        return f"none, but sets of highest expected F1 at temperature {self.temperature:g}{least}"
+            return f"none, but the most probable sets{suffix}"
+        return f"none, but sets of highest expected F1 at temperature {self.temperature:g}{suffix}"
 
 
 def _fill(predicted: Tensor, p: Tensor, ties: bool = False) -> Tensor:
     """The sets, with the label of highest probability in each empty one; with `ties`, all labels that have it."""
-    likeliest = p == p.amax(1, keepdim=True) if ties else F.one_hot(p.argmax(1), p.shape[1]).bool()
-    return predicted | likeliest & ~predicted.any(1, keepdim=True)
+    is_likeliest = p == p.amax(1, keepdim=True) if ties else F.one_hot(p.argmax(1), p.shape[1]).bool()
+    return predicted | is_likeliest & ~predicted.any(1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ class Fit:
 
     Attributes:
         decode: "threshold", "expected_f1", or "validation" for both.
-        threshold, temperature: of these decoders, a number, or "validation" for `GRID` and `TEMPERATURES`.
+        threshold, temperature: of the decoders: a number, or "validation" for `GRID` and `TEMPERATURES`.
         selection: score of the validation part that chooses. If it is accuracy, "validation" stands for temperature 0,
             the most probable set, which no other set beats under the net's distribution.
-        nonempty: of the decoders.
+        nonempty: as in the decoders.
     """
 
     decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
@@ -120,7 +120,7 @@ class Fit:
         return [0.0] if self.selection == "accuracy" else list(TEMPERATURES)
 
     def decoders(self) -> list[LabelDecoder]:
-        """All decoders, the nearest to a threshold of 0.5 or a temperature of 1 first."""
+        """All decoders, those nearest to a threshold of 0.5 or a temperature of 1 first."""
         thresholds = sorted(GRID, key=lambda t: abs(t - 0.5)) if self.threshold == "validation" else [self.threshold]
         ts = sorted(self.temperatures, key=lambda t: abs(t - 1))
         decoders = [LabelDecoder(float(t)) for t in thresholds] if self.decode != "expected_f1" else []
@@ -128,49 +128,49 @@ class Fit:
         return [replace(decoder, nonempty=self.nonempty) for decoder in decoders]
 
     def __call__(self, outputs: Outputs, gold: Tensor) -> LabelDecoder:
-        """Returns the decoder with the best `selection` score; of equal ones, the first. Where labels depend on each
+        """Returns the decoder with the best `selection` score; of equal ones, the first. If labels depend on each
         other, temperatures are tried as long as the score rises.
 
         Args:
-            outputs: of the validation part.
+            outputs: the validation part's outputs.
             gold: its labels, boolean `(example, label)`.
         """
         decoders = self.decoders()
         if len(decoders) == 1:
             return decoders[0]
-        scored = cache(lambda decoder: round(score(decoder(outputs), gold, self.selection), 9))
+        rate = cache(lambda decoder: round(score(decoder(outputs), gold, self.selection), 9))
         if not isinstance(outputs, Tensor) and self.decode != "threshold":
-            by_threshold = [decoder for decoder in decoders if decoder.temperature is None]
-            by_f1 = [LabelDecoder(temperature=t, nonempty=self.nonempty) for t in self.temperatures]
-            decoders = [*by_threshold, _climb(by_f1, scored)]
-        return max(decoders, key=scored)
+            threshold_decoders = [decoder for decoder in decoders if decoder.temperature is None]
+            f1_decoders = [LabelDecoder(temperature=t, nonempty=self.nonempty) for t in self.temperatures]
+            decoders = [*threshold_decoders, _climb(f1_decoders, rate)]
+        return max(decoders, key=rate)
 
     def __str__(self) -> str:
         """The way in which the decoder was chosen."""
-        by_threshold = f"from {GRID[0]} to {GRID[-1]}" if self.threshold == "validation" else ""
+        thresholds = f"from {GRID[0]} to {GRID[-1]}" if self.threshold == "validation" else ""
         ts = self.temperatures
-        by_f1 = f"from temperatures {ts[0]:g} to {ts[-1]:g}" if len(ts) > 1 else ""
-        picked = f"picked on validation by {self.selection}"
+        temperatures = f"from temperatures {ts[0]:g} to {ts[-1]:g}" if len(ts) > 1 else ""
+        origin = f"picked on validation by {self.selection}"
         if self.decode == "validation":
-            one, other = by_threshold or f"{self.threshold:g}", by_f1 or f"temperature {ts[0]:g}"
-            sets = "the most probable set" if ts == [0] else f"expected F1, {other}"
-            return f"{picked}: a threshold {one}, or {sets}"
-        chosen = by_threshold if self.decode == "threshold" else by_f1
-        return f"{picked} {chosen}" if chosen else "fixed"
+            threshold, temperature = thresholds or f"{self.threshold:g}", temperatures or f"temperature {ts[0]:g}"
+            sets = "the most probable set" if ts == [0] else f"expected F1, {temperature}"
+            return f"{origin}: a threshold {threshold}, or {sets}"
+        choices = thresholds if self.decode == "threshold" else temperatures
+        return f"{origin} {choices}" if choices else "fixed"
 
 
 def _climb(decoders: Sequence[LabelDecoder], score: Callable[[LabelDecoder], float]) -> LabelDecoder:
     """The best of decoders with ascending temperatures, tried from 1 towards whichever side scores better and as long
     as it does: under flat laws the best sets of dependent labels are large, and take long to find."""
-    at = min(range(len(decoders)), key=lambda i: abs(decoders[i].temperature - 1))
+    index = min(range(len(decoders)), key=lambda i: abs(decoders[i].temperature - 1))
     for step in (1, -1):
-        while 0 <= at + step < len(decoders) and score(decoders[at + step]) > score(decoders[at]):
-            at += step
-    return decoders[at]
+        while 0 <= index + step < len(decoders) and score(decoders[index + step]) > score(decoders[index]):
+            index += step
+    return decoders[index]
 
 
 def between(logits: Tensor, predicted: Tensor) -> Tensor:
-    """Log-odds of each row `(..., 1)` that those of predicted labels are above, and the others' below.
+    """Log-odds of each row, `(..., 1)`, below those of its predicted labels and above those of its other labels.
 
     Half-way between the two nearest, so equal to them if they are equal; 1 beyond the last if all are predicted, or
     none.
@@ -179,6 +179,6 @@ def between(logits: Tensor, predicted: Tensor) -> Tensor:
         logits: log-odds of the labels, `(..., label)`.
         predicted: the likeliest labels of each row, boolean.
     """
-    last = logits.masked_fill(~predicted, torch.inf).amin(-1, keepdim=True)
-    following = logits.masked_fill(predicted, -torch.inf).amax(-1, keepdim=True)
-    return (torch.where(last.isinf(), following + 2, last) + torch.where(following.isinf(), last - 2, following)) / 2
+    lowest = logits.masked_fill(~predicted, torch.inf).amin(-1, keepdim=True)
+    highest = logits.masked_fill(predicted, -torch.inf).amax(-1, keepdim=True)
+    return (torch.where(lowest.isinf(), highest + 2, lowest) + torch.where(highest.isinf(), lowest - 2, highest)) / 2

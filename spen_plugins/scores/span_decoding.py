@@ -1,4 +1,4 @@
-"""Decoding of spans: by the most probable tags, or the set without overlap of highest expected gain, for span F1.
+"""Decoding of spans: by the most probable tags, or by the set of highest expected gain without overlaps, for span F1.
 
 Predicting a span of posterior p changes F1 = 2 right / (predicted + gold) for the better in expectation if p is above
 about F1 / 2, so that a set is worth Σ (p − τ) for a τ of at most 1/2, which the validation part chooses. Overlapping
@@ -16,7 +16,7 @@ from spen_plugins.spaces import Proposal, Spans
 from spen_plugins.spaces.spans import best_spans
 
 THRESHOLDS = tuple(round(0.05 * i, 2) for i in range(10, 0, -1))
-"""Of which one is picked."""
+"""Thresholds of which one is picked."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class SpanFit:
     threshold: float | Literal["validation"] = "validation"
 
     def decoders(self) -> list[SpanDecoder]:
-        """All decoders, of equal ones the first to be chosen."""
+        """All decoders; of equally good ones, the first is chosen."""
         thresholds = THRESHOLDS if self.threshold == "validation" else [self.threshold]
-        by_f1 = [SpanDecoder(threshold) for threshold in thresholds] if self.decode != "viterbi" else []
-        return by_f1 if self.decode == "expected_f1" else [SpanDecoder(), *by_f1]
+        f1_decoders = [SpanDecoder(threshold) for threshold in thresholds] if self.decode != "viterbi" else []
+        return f1_decoders if self.decode == "expected_f1" else [SpanDecoder(), *f1_decoders]
 
     def __str__(self) -> str:
         """The way in which the decoder was chosen."""

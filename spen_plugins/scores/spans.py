@@ -7,7 +7,7 @@ Tags that violate their scheme are read in two ways; for valid tags both give th
   continues no chunk opens one.
 
 Arguments are those of the CoNLL-2005 evaluation, without its script: right if role, start and end are. A span C-X
-continues the last X before it (or the last C-X used as one): both are one discontinuous argument, right only if every
+continues the last X before it (or the last C-X used as an X): both are one discontinuous argument, right only if every
 piece is. A C-X with nothing to continue counts as an X. R-X are ordinary roles. V, and so C-V, is ignored.
 """
 
@@ -27,8 +27,8 @@ def strict_spans(sentences: Sequence[Sequence[str]], scheme: Literal["bio", "bio
     """The spans of each sentence's tags by seqeval's strict mode, as IOB2 or IOBES."""
     from seqeval.scheme import IOB2, IOBES, Entities
 
-    read = Entities([list(tags) for tags in sentences], {"bio": IOB2, "bioes": IOBES}[scheme])
-    return [{Span(e.tag, e.start, e.end) for e in entities} for entities in read.entities]
+    result = Entities([list(tags) for tags in sentences], {"bio": IOB2, "bioes": IOBES}[scheme])
+    return [{Span(e.tag, e.start, e.end) for e in entities} for entities in result.entities]
 
 
 def chunks(tags: Sequence[str]) -> set[Span]:
@@ -37,15 +37,17 @@ def chunks(tags: Sequence[str]) -> set[Span]:
     The same spans as seqeval's `get_entities`, whose import loads scikit-learn, which takes seconds.
     """
     spans = set()
-    start, before, kind = 0, "O", ""
+    start, previous_prefix, previous_type = 0, "O", ""
     for i, tag in enumerate((*tags, "O")):
-        prefix, _, after = tag.partition("-")
-        if before != "O" and (prefix in ("O", "B", "S") or before in ("E", "S") or after != kind):
-            spans.add(Span(kind, start, i))
-            before = "O"
-        if prefix != "O" and before == "O":
+        prefix, _, tag_type = tag.partition("-")
+        if previous_prefix != "O" and (
+            prefix in ("O", "B", "S") or previous_prefix in ("E", "S") or tag_type != previous_type
+        ):
+            spans.add(Span(previous_type, start, i))
+            previous_prefix = "O"
+        if prefix != "O" and previous_prefix == "O":
             start = i
-        before, kind = prefix, after
+        previous_prefix, previous_type = prefix, tag_type
     return spans
 
 
@@ -73,32 +75,32 @@ class SpanTable:
     def __init__(self, tags: Sequence[str]) -> None:
         prefixes = ("B-", "I-", "E-", "S-")
         roles = sorted({tag[2:] for tag in tags if tag[:2] in prefixes})
-        number = {role: i for i, role in enumerate(roles)}
+        indices = {role: i for i, role in enumerate(roles)}
         self.roles = roles
-        self._role = np.array([number.get(tag[2:], -1) if tag[:2] in prefixes else -1 for tag in tags])
+        self._role = np.array([indices.get(tag[2:], -1) if tag[:2] in prefixes else -1 for tag in tags])
         self._begins = np.array([tag[:2] in ("B-", "S-") for tag in tags])
         self._closes = np.array([tag[:2] in ("E-", "S-") for tag in tags])
-        inner = {tag[2:]: i for i, tag in enumerate(tags) if tag.startswith("I-")}
-        closed = {tag[2:] for tag in tags if tag[:2] in ("E-", "S-")}
-        self.goes_on = np.array([-1 if role in closed else inner.get(role, -1) for role in roles], dtype=int)
+        inner_tags = {tag[2:]: i for i, tag in enumerate(tags) if tag.startswith("I-")}
+        closed_roles = {tag[2:] for tag in tags if tag[:2] in ("E-", "S-")}
+        self.goes_on = np.array([-1 if role in closed_roles else inner_tags.get(role, -1) for role in roles], dtype=int)
         """`(role,)` the tag that continues a span; -1 if its last tag ends it, or there is none."""
-        self._core = np.array([number[role] for role in roles if CORE.fullmatch(role)], dtype=int)
+        self._core = np.array([indices[role] for role in roles if CORE.fullmatch(role)], dtype=int)
 
     def spans(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Spans of the sequences `tags` `(sequence, token)`, with `lengths` `(sequence,)`.
 
         Returns `(span, 4)`: sequence, role index, first and last token, ordered by sequence and token.
         """
-        role, starts = self._starts(tags, lengths)
-        after = np.zeros_like(starts)
-        after[:, :-1] = ~starts[:, 1:] & (role[:, 1:] >= 0)  # the next token continues this one's span
-        ends = (role >= 0) & ~after
+        role, starts = self._find_starts(tags, lengths)
+        is_continued = np.zeros_like(starts)
+        is_continued[:, :-1] = ~starts[:, 1:] & (role[:, 1:] >= 0)  # the next token continues this one's span
+        ends = (role >= 0) & ~is_continued
         sequence, first = np.nonzero(starts)
         last = np.nonzero(ends)[1]
         return np.stack([sequence, role[sequence, first], first, last], 1)
 
     def arguments(self, tags: np.ndarray, lengths: np.ndarray) -> list[list[Argument]]:
-        """Arguments of each sequence, without V, continuations joined."""
+        """Arguments of each sequence, without V, with continuations joined."""
         spans: list[list[tuple[str, int, int]]] = [[] for _ in range(len(tags))]
         for sequence, role, first, last in self.spans(tags, lengths).tolist():
             spans[sequence].append((self.roles[role], first, last))
@@ -114,13 +116,13 @@ class SpanTable:
         np.add.at(counts, (sequence, role), 1)
         return (counts[:, self._core] > 1).any(1)
 
-    def _starts(self, tags: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _find_starts(self, tags: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Role of each token (-1 outside), and where spans start: both `(sequence, token)`."""
-        inside = np.arange(tags.shape[1]) < lengths[:, None]
-        role = np.where(inside, self._role[tags], -1)
-        before = np.full_like(role, -1)
-        before[:, 1:] = np.where(self._closes[tags[:, :-1]], -1, role[:, :-1])
-        return role, (role >= 0) & (self._begins[tags] | (role != before))
+        is_inside = np.arange(tags.shape[1]) < lengths[:, None]
+        role = np.where(is_inside, self._role[tags], -1)
+        previous_roles = np.full_like(role, -1)
+        previous_roles[:, 1:] = np.where(self._closes[tags[:, :-1]], -1, role[:, :-1])
+        return role, (role >= 0) & (self._begins[tags] | (role != previous_roles))
 
 
 def join(spans: Iterable[tuple[str, int, int]]) -> list[Argument]:
@@ -130,8 +132,8 @@ def join(spans: Iterable[tuple[str, int, int]]) -> list[Argument]:
     for role, first, end in spans:
         base = role.removeprefix("C-")
         if base != role and base in last:
-            place = last[base]
-            arguments[place] = Argument(base, (*arguments[place].pieces, (first, end)))
+            index = last[base]
+            arguments[index] = Argument(base, (*arguments[index].pieces, (first, end)))
         else:
             last[base] = len(arguments)
             arguments.append(Argument(base, ((first, end),)))
@@ -139,7 +141,7 @@ def join(spans: Iterable[tuple[str, int, int]]) -> list[Argument]:
 
 
 def find_spans(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Spans `(role, first token, last token)` of one sequence of BIO tags, V included, nothing joined."""
+    """Spans `(role, first token, last token)` of one sequence of BIO tags, including V, without joining."""
     spans = sorted(chunks(tags), key=lambda span: span.start)
     return [(span.type, span.start, span.end - 1) for span in spans]
 
@@ -150,8 +152,8 @@ def find_arguments(tags: Sequence[str]) -> list[Argument]:
 
 
 class SpanCounts:
-    """Right, predicted and gold spans by role or type, which a span has first; and examples that are right as a
-    whole."""
+    """Counts of right, predicted and gold spans by role or type, a span's first element; and of examples whose spans
+    are all right."""
 
     def __init__(self) -> None:
         self.right: Counter[str] = Counter()
@@ -173,7 +175,7 @@ class SpanCounts:
         return precision_recall_f1(self.right.total(), self.predicted.total(), self.gold.total())
 
     def exact_match(self) -> float:
-        """The share of predicates or sentences whose spans are all right, with none too many."""
+        """The share of predicates or sentences whose spans are all right, without extra ones."""
         return self._right_examples / self._examples
 
     def table(self, gold: str = "support") -> dict[str, dict[str, float | int]]:

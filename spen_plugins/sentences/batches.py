@@ -19,7 +19,7 @@ from spen_plugins.task import Indexer
 PADDING = "<pad>"
 UNKNOWN = "<unk>"
 WHOLE = "sentence."
-"""Begins the names of the tensors that have a row for each different sentence of a batch."""
+"""Prefix of the names of the tensors that have a row for each different sentence of a batch."""
 REMEMBERED = 300_000
 """Most words whose indices are cached, for fast look-up; a full cache is emptied, so that a long text does not fill
 the memory."""
@@ -32,21 +32,21 @@ class Vocabulary:
         self.words = list(words)
         self._config = config
         self._number = {word: i for i, word in enumerate(words, 2)}
-        self._written: dict[str, int] = {}
+        self._cache: dict[str, int] = {}
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]], config: Any) -> Vocabulary:
-        """The vocabulary of words seen at least `min_count` times, most frequent first."""
+        """The vocabulary of words that occur at least `min_count` times, most frequent first."""
         return cls.of_counts(Counter(word for words in sentences for word in words), config)
 
     @classmethod
     def of_counts(cls, words: Mapping[str, int], config: Any) -> Vocabulary:
-        """The same from the number of times that each word was seen."""
-        seen, counts = cls([], config), Counter[str]()
+        """The same vocabulary, from the number of times that each word occurs."""
+        empty, counts = cls([], config), Counter[str]()
         for word, count in words.items():
-            counts[seen.key(word)] += count
-        ordered = sorted(counts.items(), key=lambda i: (-i[1], i[0]))
-        return cls([word for word, count in ordered if count >= config.min_count], config)
+            counts[empty.key(word)] += count
+        sorted_counts = sorted(counts.items(), key=lambda i: (-i[1], i[0]))
+        return cls([word for word, count in sorted_counts if count >= config.min_count], config)
 
     def key(self, word: str) -> str:
         """Normalised form of a word for the look-up."""
@@ -59,15 +59,15 @@ class Vocabulary:
 
     def entry(self, words: tuple[str, ...]) -> Entry:
         """A sentence with its words' indices."""
-        known = self._written
+        cache = self._cache
         try:
-            numbers = [known[word] for word in words]
+            numbers = [cache[word] for word in words]
         except KeyError:
-            found = {word: self.number(word) for word in words}
-            if len(known) > REMEMBERED:
-                known.clear()
-            known.update(found)
-            numbers = [found[word] for word in words]
+            indices = {word: self.number(word) for word in words}
+            if len(cache) > REMEMBERED:
+                cache.clear()
+            cache.update(indices)
+            numbers = [indices[word] for word in words]
         return Entry(words, np.array(numbers, dtype=np.int64))
 
 
@@ -88,9 +88,9 @@ class Entry:
         return self.items[name]
 
     def length(self, indexers: Mapping[str, Indexer]) -> int:
-        """Length in words, or in pieces of words where indexers cut those, whose number a few words can multiply."""
-        found = [indexer.length(self.item(name, indexer)) for name, indexer in indexers.items() if indexer.pads]
-        return max((n for n in found if n is not None), default=len(self.ids))
+        """Length in words, or in pieces if indexers cut words into pieces: a few words can have many of them."""
+        lengths = [indexer.length(self.item(name, indexer)) for name, indexer in indexers.items() if indexer.pads]
+        return max((n for n in lengths if n is not None), default=len(self.ids))
 
 
 @dataclass(eq=False)
@@ -110,7 +110,7 @@ class TaggedExample:
 
 @dataclass(frozen=True)
 class SentenceBatch(Batch):
-    """A batch with its examples, because `gold` can't represent what is unseen in training."""
+    """A batch with its examples, because `gold` can't represent labels that are unseen in training."""
 
     examples: tuple[Any, ...] = ()
 
@@ -118,20 +118,20 @@ class SentenceBatch(Batch):
 def collate_words(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> tuple[dict[str, Tensor], np.ndarray]:
     """`"words"` `(batch, token)` and the indexers' tensors; and the mask `(batch, token)` boolean."""
     lengths = np.fromiter((len(entry.ids) for entry in entries), dtype=np.int64, count=len(entries))
-    inside = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
-    inputs = {"words": padded([entry.ids for entry in entries], inside)}
+    mask = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
+    inputs = {"words": padded([entry.ids for entry in entries], mask)}
     for name, indexer in indexers.items():
         inputs.update(indexer.collate([entry.item(name, indexer) for entry in entries]))
-    return inputs, inside
+    return inputs, mask
 
 
 def collate_sentences(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> dict[str, Tensor]:
     """Each different sentence once: the tensors of `collate_words` under `sentence.NAME`; and `"sentence"` `(batch,)`,
     the number of each row's sentence."""
-    different = {entry.words: entry for entry in entries}
-    number = {words: i for i, words in enumerate(different)}
-    inputs, _ = collate_words(list(different.values()), indexers)
-    rows = torch.tensor([number[entry.words] for entry in entries], dtype=torch.long)
+    unique_entries = {entry.words: entry for entry in entries}
+    indices = {words: i for i, words in enumerate(unique_entries)}
+    inputs, _ = collate_words(list(unique_entries.values()), indexers)
+    rows = torch.tensor([indices[entry.words] for entry in entries], dtype=torch.long)
     return {"sentence": rows, **{WHOLE + name: value for name, value in inputs.items()}}
 
 
@@ -152,12 +152,12 @@ def one_hot_gold(
         inside: `(batch, token)`, the mask of tokens.
         unseen: the tag used for index -1.
     """
-    known = np.array([row is not None for row in tags])
-    if not known.any():
-        return None, torch.from_numpy(known)
+    has_gold = np.array([row is not None for row in tags])
+    if not has_gold.any():
+        return None, torch.from_numpy(has_gold)
     lengths = inside.sum(1)
     rows = [np.zeros(n, np.int64) if row is None else row for row, n in zip(tags, lengths, strict=True)]
     numbers = padded(rows, inside)
     numbers = torch.where(numbers < 0, unseen, numbers)[:, None, :, None]
-    present = torch.from_numpy(inside & known[:, None])[:, None, :, None].float()
-    return torch.zeros(len(known), 1, inside.shape[1], size).scatter_(-1, numbers, present), torch.from_numpy(known)
+    marks = torch.from_numpy(inside & has_gold[:, None])[:, None, :, None].float()
+    return torch.zeros(len(has_gold), 1, inside.shape[1], size).scatter_(-1, numbers, marks), torch.from_numpy(has_gold)

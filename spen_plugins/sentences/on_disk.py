@@ -19,13 +19,13 @@ Encode = Callable[[TaggedSentence, object], tuple[tuple[str, ...] | None, frozen
 
 
 def column_key(name: str) -> str:
-    """The name in the index of a further column."""
+    """The name of a further column in the index."""
     return f"columns.{name}"
 
 
 def tagged_index(config: Any, encoding: Scheme | None, encode: Encode, checksum: str) -> tuple[Index, str]:
     """The index of a config's training part, and a sentence about it; `encode` turns a sentence and its file into tags
-    in the scheme `encoding`, None: tags as they are."""
+    in the scheme `encoding`; with None, tags stay unchanged."""
 
     def batches() -> Iterator[Mapping[str, Any]]:
         import pyarrow as pa
@@ -44,8 +44,8 @@ def tagged_index(config: Any, encoding: Scheme | None, encode: Encode, checksum:
 
 
 class TaggedMaker:
-    """Makes the examples of rows of an index, the same as of these sentences in memory; `columns` has the indices of
-    each further column's values, and without `encoding` tags are independent."""
+    """Makes the examples of rows of an index, equal to those of the same sentences in memory; `columns` has the indices
+    of each further column's values, and without `encoding` tags are independent."""
 
     def __init__(
         self,
@@ -59,16 +59,16 @@ class TaggedMaker:
         self._ids = np.array([vocabulary.number(word) for word in self._words], dtype=np.int64)
         self._tags = np.array([tags[name] for name in self._names], dtype=np.int64)
         self._columns = {
-            name: np.array([known[value] for value in index.values[column_key(name)]], dtype=np.int64)
-            for name, known in columns.items()
+            name: np.array([indices[value] for value in index.values[column_key(name)]], dtype=np.int64)
+            for name, indices in columns.items()
         }
 
     def __call__(self, lists: Mapping[str, Lists]) -> list[TaggedExample]:
         words, tags = lists["words"], lists["tags"]
         columns = {
-            name: found.cut(places[found.numbers])
-            for name, places in self._columns.items()
-            for found in [lists[column_key(name)]]
+            name: column.cut(indices[column.numbers])
+            for name, indices in self._columns.items()
+            for column in [lists[column_key(name)]]
         }
         rows = zip(
             words.cut(self._words[words.numbers]),
@@ -78,8 +78,8 @@ class TaggedMaker:
             strict=True,
         )
         examples = []
-        for i, (texts, ids, names, on) in enumerate(rows):
+        for i, (texts, ids, names, tag_ids) in enumerate(rows):
             gold = frozenset() if self._encoding is None else frozenset(spans(names, self._encoding))
-            values = {name: some[i] for name, some in columns.items()}
-            examples.append(TaggedExample(Entry(tuple(texts), ids), values, tuple(names), on, gold))
+            values = {name: column[i] for name, column in columns.items()}
+            examples.append(TaggedExample(Entry(tuple(texts), ids), values, tuple(names), tag_ids, gold))
         return examples

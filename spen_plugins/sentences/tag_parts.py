@@ -53,7 +53,7 @@ Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 
 def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[FileParts[TaggedSentence], Index | None]:
     """All parts of a task's config, and the index of the training part if that stays on disk; `encoding` and `encode`
-    as of `tagged_index`."""
+    as in `tagged_index`."""
     if config.in_memory:
         raise given.not_kept()
     files = name_files(config, CORPORA)
@@ -62,31 +62,38 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
     in_memory = {part: name for part, name in files.items() if not (on_disk and part == "train")}
 
     def read(path: Path) -> tuple[list[TaggedSentence], str]:
-        found = read_tagged(config, path, gold=True)
-        return found.sentences, found.said
+        file = read_tagged(config, path, gold=True)
+        return file.sentences, file.description
 
-    found: FileParts[TaggedSentence] = (
+    file_parts: FileParts[TaggedSentence] = (
         read_file_parts(
-            in_memory, read, _tags, "tags", lambda sentence: _input(config, sentence), ColumnKeys.of_config(config)
+            in_memory,
+            read,
+            _collect_tags,
+            "tags",
+            lambda sentence: _make_input_key(config, sentence),
+            ColumnKeys.of_config(config),
         )
         if files
-        else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
+        else FileParts(_read_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
-    notes = [note for part in PARTS for note in warn_of_blank_tags(*found.parts[part])] if files else []
+    notes = [note for part in PARTS for note in warn_of_blank_tags(*file_parts.parts[part])] if files else []
     if files and config.scheme == "none":
-        notes += warn_of_spans(*found.parts["train"])
-    found = found._replace(notes=[*found.notes, *notes])
+        notes += warn_of_spans(*file_parts.parts["train"])
+    file_parts = file_parts._replace(notes=[*file_parts.notes, *notes])
     if not on_disk:
-        return _with_hidden(config, found), None
-    sums = {config.train: checksum(locate(config.train)), **found.checksums}
-    index, said = tagged_index(config, encoding, encode, sums[config.train])
-    shared = []
-    for part, (_, some) in found.parts.items():
-        columns = {column_key(name): [s.columns[name] for s in some] for name in config.columns}
-        known = index.contains({"words": [s.words for s in some], **columns})
-        shared.append(("train", part, int(known.sum()), len(some)))
-    notes = list(dict.fromkeys([said, *found.notes, *warn_of_shared(shared)]))
-    return found._replace(checksums=sums, notes=notes, split={**found.split, "train": config.train}), index
+        return _hide_tags(config, file_parts), None
+    checksums = {config.train: checksum(locate(config.train)), **file_parts.checksums}
+    index, note = tagged_index(config, encoding, encode, checksums[config.train])
+    overlaps = []
+    for part, (_, sentences) in file_parts.parts.items():
+        columns = {column_key(name): [s.columns[name] for s in sentences] for name in config.columns}
+        is_known = index.contains({"words": [s.words for s in sentences], **columns})
+        overlaps.append(("train", part, int(is_known.sum()), len(sentences)))
+    notes = list(dict.fromkeys([note, *file_parts.notes, *warn_of_shared(overlaps)]))
+    return file_parts._replace(
+        checksums=checksums, notes=notes, split={**file_parts.split, "train": config.train}
+    ), index
 
 
 def known(
@@ -94,7 +101,7 @@ def known(
 ) -> tuple[Vocabulary, dict[str, list[str]], set[str]]:
     """The words of the training part, in memory or by its index, the values of each further column in it, and its tags.
 
-    First of each of `encoded` is its tags as they are learned, None if unknown.
+    The first element of each of `encoded` is its tags as they are learned, None if unknown.
     """
     if index is not None:
         counts = dict(zip(index.values["words"], index.counts["words"].tolist(), strict=True))
@@ -105,54 +112,59 @@ def known(
         columns = {name: sorted({value for s in train for value in s.columns[name]}) for name in config.columns}
         tags = {tag for names, *_ in encoded for tag in names or ()}
     if config.scheme != "none" and tags == {"O"}:
-        where = config.train or config.file or "the data"
-        wanted = "other tags, such as B-PER; set task.tags if they are in another column"
-        raise DataError(where, None, "the tag O throughout the training part", wanted)
+        source = config.train or config.file or "the data"
+        expected = "other tags, such as B-PER; set task.tags if they are in another column"
+        raise DataError(source, None, "the tag O throughout the training part", expected)
     return words, columns, tags
 
 
-def _tags(sentence: TaggedSentence) -> set[str] | None:
+def _collect_tags(sentence: TaggedSentence) -> set[str] | None:
     return None if sentence.tags is None else set(sentence.tags)
 
 
-def _input(config: Any, sentence: TaggedSentence) -> tuple[tuple[str, ...], ...]:
+def _make_input_key(config: Any, sentence: TaggedSentence) -> tuple[tuple[str, ...], ...]:
     """A key that equal inputs have in common: words, and the columns that are read."""
     return sentence.words, *(sentence.columns[name] for name in config.columns)
 
 
 def take_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
-    """All parts of sentences given in Python, as `TakesExamples.take`."""
-    if named := [
+    """All parts of sentences given in Python, as in `TakesExamples.take`."""
+    if keys := [
         f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns", "on_disk") if getattr(config, key)
     ]:
-        raise ConfigError(f"found {' and '.join(named)} with data given in Python; expected only words and tags")
+        raise ConfigError(f"found {' and '.join(keys)} with data given in Python; expected only words and tags")
     pairs, weights = given.pairs(parts)
     sentences = {
-        part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]
+        part: [
+            _parse_given(config, *example, f"sentence {i} of {part}")
+            for i, example in enumerate(zip(*pair, strict=True))
+        ]
         for part, pair in pairs.items()
     }
     if weights is not None:
         sentences["train"] = [replace(s, weight=w) for s, w in zip(sentences["train"], weights, strict=True)]
-    inputs = {part: [s.words for s in some] for part, some in sentences.items()}
+    inputs = {part: [s.words for s in part_sentences] for part, part_sentences in sentences.items()}
     tags = [set(s.tags) for s in sentences["train"]]
     sentences, split, notes = given.divide(sentences, inputs, tags, held_out, seed)
-    checksums = given.checksums({part: [(s.words, s.tags) for s in some] for part, some in sentences.items()})
-    found: Parts = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
-    return _with_hidden(config, FileParts(found, checksums, notes, split))
+    checksums = given.checksums(
+        {part: [(s.words, s.tags) for s in part_sentences] for part, part_sentences in sentences.items()}
+    )
+    all_parts: Parts = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
+    return _hide_tags(config, FileParts(all_parts, checksums, notes, split))
 
 
-def _with_hidden(config: Any, found: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:
+def _hide_tags(config: Any, file_parts: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:
     def read(path: Path) -> tuple[list[TaggedSentence], str]:
         file = read_words(config, path)
-        return file.sentences, file.said
+        return file.sentences, file.description
 
-    return hide_tags(config, found, read)
+    return hide_tags(config, file_parts, read)
 
 
-def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
-    listed = [list(v) if hasattr(v, "tolist") else v for v in (words, tags)]
+def _parse_given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
+    values = [list(v) if hasattr(v, "tolist") else v for v in (words, tags)]
     try:
-        sentence = parse_tagged(dict(zip(("words", "tags"), listed, strict=True)))
+        sentence = parse_tagged(dict(zip(("words", "tags"), values, strict=True)))
         if config.scheme != "none":
             spans(sentence.tags or (), config.scheme)
     except DataError as error:
@@ -168,28 +180,28 @@ def hide_tags(
     """The training part with the tags that the config allows, and with its files without tags.
 
     Args:
-        config: the task's.
-        found: the training part has tags in all sentences.
-        read: reads a file of `task.unlabelled`, and describes it, as that of `read_file_parts`.
+        config: the task's config.
+        found: the parts; all training sentences have tags.
+        read: reads a file of `task.unlabelled`, and describes it, as in `read_file_parts`.
 
     Raises:
         DataError: fewer sentences than `task.labelled`.
     """
-    where, sentences = found.parts["train"]
-    gold, others, sums, notes = hide_gold(
-        config, where, sentences, lambda sentence: replace(sentence, tags=None), read, "sentences"
+    source, sentences = found.parts["train"]
+    labelled, unlabelled, checksums, notes = hide_gold(
+        config, source, sentences, lambda sentence: replace(sentence, tags=None), read, "sentences"
     )
-    parts = {**found.parts, "train": (where, [*gold, *others])}
-    return found._replace(parts=parts, checksums=found.checksums | sums, notes=[*found.notes, *notes])
+    parts = {**found.parts, "train": (source, [*labelled, *unlabelled])}
+    return found._replace(parts=parts, checksums=found.checksums | checksums, notes=[*found.notes, *notes])
 
 
-def _sample(config: Any) -> Parts:
+def _read_sample(config: Any) -> Parts:
     from spen_plugins.samples.tagged import sample_corpus
 
     sentences = sample_corpus(config.corpus)
-    known = sentences["train"][0].columns
+    columns = sentences["train"][0].columns
     for name in config.columns:
-        if name not in known:
-            has = f"it has {', '.join(known)}" if known else "it has none"
-            raise ConfigError(f"task.columns: no column {name!r} in the corpus {config.corpus!r}; {has}")
-    return {part: ("the sample", some) for part, some in sentences.items()}
+        if name not in columns:
+            listing = f"it has {', '.join(columns)}" if columns else "it has none"
+            raise ConfigError(f"task.columns: no column {name!r} in the corpus {config.corpus!r}; {listing}")
+    return {part: ("the sample", part_sentences) for part, part_sentences in sentences.items()}

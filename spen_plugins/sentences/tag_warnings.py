@@ -21,20 +21,20 @@ NO_TAGS = f"{OTHER_COLUMNS}; a file to predict does not need a column of tags"
 def warn_of_blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
     """A warning if most tags are `_`, which is CoNLL's sign for no value."""
     tags = [tag for sentence in sentences for tag in sentence.tags or ()]
-    blank = sum(tag == "_" for tag in tags)
-    if blank * 2 <= len(tags):
+    blank_count = sum(tag == "_" for tag in tags)
+    if blank_count * 2 <= len(tags):
         return []
-    share = f"{blank:,} of {len(tags):,} tags in {where} are '_'"
+    share = f"{blank_count:,} of {len(tags):,} tags in {where} are '_'"
     return [f"warning: {share}, CoNLL's sign for no value; is task.tags the right column?"]
 
 
 def warn_of_spans(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
-    """A warning if tags that are learned one by one are those of spans."""
+    """A warning if tags that are learned one by one look like tags of spans."""
     tags = {tag for sentence in sentences for tag in sentence.tags or ()}
     if "O" not in tags or len(tags) == 1 or not all(re.fullmatch(r"O|[BIES]-.+", tag) for tag in tags):
         return []
-    found = f"the tags in {where} are those of spans ({_list(tags)})"
-    return [f"warning: {found}, but are scored one by one; `spen-run names` learns and scores whole spans"]
+    problem = f"the tags in {where} are those of spans ({_format_tags(tags)})"
+    return [f"warning: {problem}, but are scored one by one; `spen-run names` learns and scores whole spans"]
 
 
 def unseen_tags(
@@ -42,12 +42,18 @@ def unseen_tags(
 ) -> list[str]:
     """A warning if other parts than training have tags, or types of spans, that are not among the `known`.
 
-    First of each of the `encoded` sentences is its tags as they are learned, None if unknown.
+    The first element of each of the `encoded` sentences is its tags as they are learned, None if unknown.
     """
-    others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
-    spans = config.scheme != "none"
-    ours, theirs = ({tag[2:] if spans else tag for tag in some if not spans or tag != "O"} for some in (known, others))
-    return note_unseen(sorted(theirs - ours), len(ours | theirs), "entity types" if spans else "tags")
+    other_tags = {
+        tag for part, sentences in encoded.items() if part != "train" for names, _ in sentences for tag in names or ()
+    }
+    has_spans = config.scheme != "none"
+    known_types, other_types = (
+        {tag[2:] if has_spans else tag for tag in tags if not has_spans or tag != "O"} for tags in (known, other_tags)
+    )
+    return note_unseen(
+        sorted(other_types - known_types), len(known_types | other_types), "entity types" if has_spans else "tags"
+    )
 
 
 def unknown_tags(
@@ -59,18 +65,18 @@ def unknown_tags(
 ) -> list[str]:
     """A warning if a file to predict has tags, but none that the run knows; it shows tags in the files' scheme.
 
-    An error if, moreover, each sentence has one word, as short lines of raw text have if their last words are tags.
+    Raises a DataError if, moreover, each sentence has one word, as in raw text whose lines' last words seem to be tags.
     """
     tags = {tag for names in gold for tag in names} - {"_"}
     if not tags or tags & {*known}:
         return []
-    own = {tag for sentence in sentences for tag in sentence.tags or ()} - {"_"}
-    expected = _list(_in_scheme(known, config.scheme))
+    file_tags = {tag for sentence in sentences for tag in sentence.tags or ()} - {"_"}
+    expected = _format_tags(_restrict_to_scheme(known, config.scheme))
     if all(len(names) == 1 for names in gold):
-        found = f"tags such as {_list(own)}, which the run does not know"
+        found = f"tags such as {_format_tags(file_tags)}, which the run does not know"
         raise DataError(path, None, found, f"tags such as {expected}; {NO_TAGS}")
     return [
-        f"warning: {path} has tags such as {_list(own)}, but none of the run's tags ({expected}). "
+        f"warning: {path} has tags such as {_format_tags(file_tags)}, but none of the run's tags ({expected}). "
         f"If it is raw text, pass it by --text or on standard input; {OTHER_COLUMNS}"
     ]
 
@@ -80,30 +86,31 @@ def unknown_columns(
 ) -> list[str]:
     """A warning for each column of a file to predict with mostly unknown values: perhaps the column of tags."""
     warnings = []
-    for name, seen in known.items():
+    for name, known_values in known.items():
         values = [value for sentence in sentences for value in sentence.columns.get(name, ())]
-        unseen = [value for value in values if value not in seen]
-        if 2 * len(unseen) > len(values):
+        unknown_values = [value for value in values if value not in known_values]
+        if 2 * len(unknown_values) > len(values):
             warnings.append(
-                f"warning: {path} has values in the column of {name}, such as {_list({*unseen})}, that no training "
-                f"example has ({len(unseen)} of {len(values)}); is it the column of {name} (task.columns.{name})?"
+                f"warning: {path} has values in the column of {name}, such as {_format_tags({*unknown_values})}, "
+                f"that no training example has ({len(unknown_values)} of {len(values)}); is it the column of {name} "
+                f"(task.columns.{name})?"
             )
     return warnings
 
 
-def _in_scheme(tags: Collection[str], scheme: str) -> set[str]:
+def _restrict_to_scheme(tags: Collection[str], scheme: str) -> set[str]:
     """The tags, as they are learned, that files in a scheme can have."""
-    learned_only = ("E-", "S-") if scheme != "bioes" else ()
-    in_files = {tag for tag in tags if not tag.startswith(learned_only)}
-    return {tag.partition("-")[2] or tag for tag in in_files} if scheme == "io" else in_files
+    prefixes = ("E-", "S-") if scheme != "bioes" else ()
+    file_tags = {tag for tag in tags if not tag.startswith(prefixes)}
+    return {tag.partition("-")[2] or tag for tag in file_tags} if scheme == "io" else file_tags
 
 
-def _list(tags: Collection[str]) -> str:
+def _format_tags(tags: Collection[str]) -> str:
     return ", ".join(sorted(tags)[:5])
 
 
 def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
-    """A warning if words of a script without blanks are as long as clauses, so that a text was read as its words."""
+    """A warning if words of a script without blanks are as long as clauses, so that raw text was read as words."""
     mean = sum(map(len, words)) / max(1, len(words))
     if mean < CLAUSE or not is_mostly_unspaced("".join(words)):
         return []

@@ -1,4 +1,4 @@
-"""Tasks over files of sentences; for those of roles the parts, from files or the sample corpus, and formats."""
+"""Tasks over files of sentences; for tasks of roles also the parts, from files or the sample corpus, and formats."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SentenceTask(Task, ReadsText, Calibrated):
         return example.entry.length(self.all_indexers())
 
     def all_indexers(self) -> dict[str, Indexer]:
-        """The indexers of all that reads a sentence."""
+        """The indexers of all networks that read a sentence."""
         return self.indexers
 
     def _decide(self, proposal: Proposal, examples: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +58,7 @@ class SentenceTask(Task, ReadsText, Calibrated):
 class PredicateTask(SentenceTask, SharesSentences):
     """A task with an example for each predicate, whose sentence a network may read once for all of them."""
 
-    _read_once: dict[str, Indexer] | None = None
+    _shared_indexers: dict[str, Indexer] | None = None
     """Indexers of the networks that read each sentence once; None: there is no such network."""
 
     @abstractmethod
@@ -69,15 +69,15 @@ class PredicateTask(SentenceTask, SharesSentences):
         return self._examples(parse_raw_text(raw))
 
     def all_indexers(self) -> dict[str, Indexer]:
-        return {**self.indexers, **(self._read_once or {})}
+        return {**self.indexers, **(self._shared_indexers or {})}
 
     def sentence_indexers(self) -> dict[str, Indexer]:
-        self._read_once = {} if self._read_once is None else self._read_once
-        return self._read_once
+        self._shared_indexers = {} if self._shared_indexers is None else self._shared_indexers
+        return self._shared_indexers
 
     def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
         """The predicates of a sentence, if it is read once for all of them."""
-        if self._read_once is None:
+        if self._shared_indexers is None:
             return None
         return number_inputs(example.entry.words for example in examples)
 
@@ -87,12 +87,12 @@ class PredicateTask(SentenceTask, SharesSentences):
 
     def _inputs(self, entries: Sequence[Entry], predicates: Sequence[int]) -> tuple[dict[str, Tensor], np.ndarray]:
         """The tensors of marked sentences, and the mask `(batch, token)` boolean."""
-        inputs, inside = collate_words(entries, self.indexers)
-        if self._read_once is not None:
-            inputs |= collate_sentences(entries, self._read_once)
+        inputs, mask = collate_words(entries, self.indexers)
+        if self._shared_indexers is not None:
+            inputs |= collate_sentences(entries, self._shared_indexers)
         inputs["predicate"] = torch.zeros_like(inputs["words"])
         inputs["predicate"][torch.arange(len(entries)), torch.tensor(predicates, dtype=torch.long)] = 1
-        return inputs, inside
+        return inputs, mask
 
 
 class SenseTask(PredicateTask):
@@ -117,10 +117,10 @@ def collect_roles(sentence: Sentence) -> set[str]:
 def role_formats() -> dict[str, Writer]:
     """The formats of predicted roles, each with all sentences of the file that was read."""
 
-    def writer(write: Callable[[list[Sentence]], str]) -> Writer:
+    def make_writer(write: Callable[[list[Sentence]], str]) -> Writer:
         return lambda predictions, examples: write(predicted(predictions, examples))
 
-    return {name: writer(write) for name, write in (("conll", columns), ("props", props), ("conllu", conllu))}
+    return {name: make_writer(write) for name, write in (("conll", columns), ("props", props), ("conllu", conllu))}
 
 
 def read_parts(
@@ -134,17 +134,17 @@ def read_parts(
 
     Args:
         sample: makes the sample corpus, by part.
-        values: a sentence -> what a validation part that is carved off is stratified by.
+        values: a sentence -> the values by which a validation part is stratified if it is split off.
         gold: if true, files must have roles.
     """
     files = name_files(config, ["sample"])
     if not files:
-        parts = {part: ("the sample", some) for part, some in sample().items()}
+        parts = {part: ("the sample", sentences) for part, sentences in sample().items()}
         return FileParts(parts, {}, [], "sample (synthetic)")
 
     def read(path: Path) -> tuple[list[Sentence], str]:
-        found = read_roles(path, config.layout, gold)
-        return kept(config, found.sentences), found.said
+        file = read_roles(path, config.layout, gold)
+        return kept(config, file.sentences), file.description
 
     return read_file_parts(files, read, values, what)
 
@@ -161,15 +161,15 @@ def hide_roles(config: Any, found: FileParts[Sentence]) -> FileParts[Sentence]:
         sentences = kept(config, file.sentences)
         if not any(sentence.propositions for sentence in sentences):
             raise DataError(path, None, "no predicate (task.unlabelled)", "sentences with marked predicates")
-        return sentences, file.said
+        return sentences, file.description
 
-    def hidden(sentence: Sentence) -> Sentence:
+    def hide(sentence: Sentence) -> Sentence:
         return replace(sentence, propositions=tuple(replace(p, tags=None) for p in sentence.propositions))
 
-    where, sentences = found.parts["train"]
-    gold, others, sums, notes = hide_gold(config, where, sentences, hidden, read, "sentences")
-    parts = {**found.parts, "train": (where, [*gold, *others])}
-    return found._replace(parts=parts, checksums=found.checksums | sums, notes=[*found.notes, *notes])
+    source, sentences = found.parts["train"]
+    labelled, unlabelled, checksums, notes = hide_gold(config, source, sentences, hide, read, "sentences")
+    parts = {**found.parts, "train": (source, [*labelled, *unlabelled])}
+    return found._replace(parts=parts, checksums=found.checksums | checksums, notes=[*found.notes, *notes])
 
 
 def kept(config: Any, sentences: list[Sentence]) -> list[Sentence]:
@@ -180,7 +180,8 @@ def kept(config: Any, sentences: list[Sentence]) -> list[Sentence]:
 def unseen_roles(sentences: Mapping[str, Sequence[Sentence]]) -> list[str]:
     """A warning if other parts have roles that no training sentence has."""
     roles = {
-        part: {tag[2:] for sentence in some for tag in collect_roles(sentence)} for part, some in sentences.items()
+        part: {tag[2:] for sentence in part_sentences for tag in collect_roles(sentence)}
+        for part, part_sentences in sentences.items()
     }
-    every = set().union(*roles.values()) - {"", "V"}
-    return note_unseen(sorted(every - roles["train"]), len(every), "roles")
+    all_roles = set().union(*roles.values()) - {"", "V"}
+    return note_unseen(sorted(all_roles - roles["train"]), len(all_roles), "roles")

@@ -9,7 +9,7 @@ class Config(BaseModel):
     """Settings of one component in a config.
 
     Strict: `"3"` is not a number and `1` is not a boolean; an integer is accepted for a float, because
-    jsonnet writes `1.0` as `1`. NaN and infinity are refused. Defaults are checked likewise. Facts known only at run
+    jsonnet writes `1.0` as `1`. NaN and infinity are rejected. Defaults are checked likewise. Facts known only at run
     time (number of labels, vocabulary) are not settings.
     """
 

@@ -1,4 +1,4 @@
-"""Facts of a task as they come from a run's `vocabulary.json`, checked where they are taken."""
+"""Facts of a task as they come from a run's `vocabulary.json`, checked when they are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def listed(facts: Mapping[str, Any], key: str) -> list[str]:
     """A list of different texts.
 
     Raises:
-        KeyError, ValueError: there is none.
+        KeyError, ValueError: there is no such list.
     """
     value = facts[key]
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
@@ -22,7 +22,7 @@ def listed(facts: Mapping[str, Any], key: str) -> list[str]:
 
 
 def number(facts: Mapping[str, Any], key: str) -> float:
-    """A finite number; errors as `listed`."""
+    """A finite number; raises the errors of `listed`."""
     value = facts[key]
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ValueError(f"{key}: found {value!r:.60}; expected a number")
@@ -30,8 +30,8 @@ def number(facts: Mapping[str, Any], key: str) -> float:
 
 
 def numbers(facts: Mapping[str, Any], key: str, count: int) -> list[float]:
-    """A list of so many finite numbers; errors as `listed`."""
+    """A list of `count` finite numbers; raises the errors of `listed`."""
     value = facts[key]
     if not isinstance(value, (list, tuple)) or len(value) != count:
         raise ValueError(f"{key}: found {value!r:.60}; expected a list of {count} numbers")
-    return [number({key: one}, key) for one in value]
+    return [number({key: item}, key) for item in value]

@@ -45,20 +45,20 @@ class Field:
 
 def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -> Iterator[Field]:
     """The fields of a typed config; with `nested`, also those of inner tables, by dotted names."""
-    docs = _docstrings(config)
+    docs = _read_docstrings(config)
     for name, info in config.model_fields.items():
-        yield Field(prefix + name, _type(info), _default(info), info.description or docs.get(name, ""))
-        inner = _models(info.annotation)
+        yield Field(prefix + name, _describe_type(info), _format_default(info), info.description or docs.get(name, ""))
+        inner = _find_models(info.annotation)
         if nested and len(inner) == 1:
             yield from fields(inner[0], f"{prefix}{name}.", nested=True)
 
 
 @cache
-def _docstrings(config: type[BaseModel]) -> dict[str, str]:
+def _read_docstrings(config: type[BaseModel]) -> dict[str, str]:
     """The docstrings below a typed config's fields, its own and inherited ones.
 
-    Not by pydantic's `use_attribute_docstrings`, which reads the source of every class when it is defined: a tenth of
-    the time to load a small pipeline.
+    pydantic's `use_attribute_docstrings` would read the source of every class when it is defined, which takes a tenth
+    of the time to load a small pipeline.
     """
     docs = {}
     for cls in reversed(config.__mro__[: config.__mro__.index(BaseModel)]):
@@ -98,30 +98,32 @@ def _explain(
     """One message per wrong key, in the order of the keys."""
     messages: dict[str, str] = {}
     for detail in error.errors(include_url=False):
-        path, model, info, value = _walk(detail["loc"], config, values)
-        key, place = ".".join((where, *path)) if where else ".".join(path), ".".join(path[:-1])
-        table = ".".join(part for part in (where, place) if part)
+        path, model, info, value = _walk_location(detail["loc"], config, values)
+        key, inner_path = ".".join((where, *path)) if where else ".".join(path), ".".join(path[:-1])
+        table = ".".join(part for part in (where, inner_path) if part)
         if detail["type"] == "extra_forbidden" and model is not None:
-            known = [*fields(model), *(beside if len(path) == 1 else ())]
-            near = did_you_mean(path[-1], [field.name for field in known])
-            listing = "; ".join(map(str, known)) if known else "none"
-            messages.setdefault(key, f"unknown key '{key}'.{near} Known keys of {table or 'a config'}: {listing}.")
+            known_fields = [*fields(model), *(beside if len(path) == 1 else ())]
+            suggestion = did_you_mean(path[-1], [field.name for field in known_fields])
+            listing = "; ".join(map(str, known_fields)) if known_fields else "none"
+            messages.setdefault(
+                key, f"unknown key '{key}'.{suggestion} Known keys of {table or 'a config'}: {listing}."
+            )
         elif detail["type"] == "missing":
-            wanted = f": {_type(info)}" if info is not None else ""
-            messages.setdefault(key, f"'{key}' is missing; expected {path[-1]}{wanted}.")
+            expected = f": {_describe_type(info)}" if info is not None else ""
+            messages.setdefault(key, f"'{key}' is missing; expected {path[-1]}{expected}.")
         else:
-            wanted = _type(info) if info is not None else None
+            expected = _describe_type(info) if info is not None else None
             reason = detail["msg"][0].lower() + detail["msg"][1:]
-            if wanted:  # names of a choice need no reason beside them
-                reason = f"expected {wanted}" + ("" if detail["type"] == "literal_error" else f" ({reason})")
+            if expected:  # names of a choice need no reason beside them
+                reason = f"expected {expected}" + ("" if detail["type"] == "literal_error" else f" ({reason})")
             messages.setdefault(key, f"'{key or 'config'}': found {shorten_value(value)}; {reason}.")
     return list(messages.values())
 
 
-def _walk(
+def _walk_location(
     location: Sequence[int | str], config: type[BaseModel], values: Any
 ) -> tuple[list[str], type[BaseModel] | None, FieldInfo | None, Any]:
-    """pydantic's location -> path as in the user's config, the model of its table, its field, the value found.
+    """pydantic's location -> its path in the user's config, the model of its table, its field, and the value found.
 
     A location also holds the tags of union members, which are removed.
     """
@@ -130,63 +132,63 @@ def _walk(
     info: FieldInfo | None = None
     inner: type[BaseModel] | None = config
     for position, item in enumerate(location):
-        last = position == len(location) - 1
-        is_key = last and inner is not None and item in inner.model_fields
+        is_last = position == len(location) - 1
+        is_key = is_last and inner is not None and item in inner.model_fields
         if isinstance(values, dict) and (item in values or is_key):
             values, model = values.get(item), inner
             path.append(str(item))
             info = model.model_fields.get(str(item)) if model is not None else None
-            models = _models(info.annotation) if info is not None else []
+            models = _find_models(info.annotation) if info is not None else []
             inner = models[0] if len(models) == 1 else None
         elif isinstance(values, list) and isinstance(item, int) and item < len(values):
             values = values[item]
             path.append(str(item))
             info = None
         elif inner is None and isinstance(item, str) and info is not None:
-            inner = next((m for m in _models(info.annotation) if m.__name__ == item), None)
+            inner = next((m for m in _find_models(info.annotation) if m.__name__ == item), None)
     return path, model, info, values
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
+def _find_models(annotation: Any) -> list[type[BaseModel]]:
     """The typed configs in an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [model for argument in get_args(annotation) for model in _models(argument)]
+    return [model for argument in get_args(annotation) for model in _find_models(argument)]
 
 
-def _type(info: FieldInfo) -> str:
-    return ", ".join([_words(info.annotation), *_constraints(info.metadata)])
+def _describe_type(info: FieldInfo) -> str:
+    return ", ".join([_describe_annotation(info.annotation), *_list_constraints(info.metadata)])
 
 
-def _constraints(metadata: Sequence[Any]) -> Iterator[str]:
+def _list_constraints(metadata: Sequence[Any]) -> Iterator[str]:
     for item in metadata:
         for name in _BOUNDS:
             if getattr(item, name, None) is not None:
                 yield _BOUNDS[name].format(getattr(item, name))
 
 
-def _words(annotation: Any) -> str:
+def _describe_annotation(annotation: Any) -> str:
     """Name of a type for users of JSON."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
-        return " | ".join(_words(a) for a in arguments)
+        return " | ".join(_describe_annotation(a) for a in arguments)
     if origin is Literal:
         return " | ".join(json.dumps(a) for a in arguments)
     if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
-        return f"table of {_words(arguments[1])}"
+        return f"table of {_describe_annotation(arguments[1])}"
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        return f"list of {' | '.join(dict.fromkeys(_words(a) for a in arguments if a is not ...))}"
+        return f"list of {' | '.join(dict.fromkeys(_describe_annotation(a) for a in arguments if a is not ...))}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"table {annotation.__name__}"
     if origin is Annotated:
-        bounds = _constraints([inner for item in arguments[1:] for inner in getattr(item, "metadata", [item])])
-        return " ".join([_words(arguments[0]), " and ".join(bounds)]).strip()
+        bounds = _list_constraints([inner for item in arguments[1:] for inner in getattr(item, "metadata", [item])])
+        return " ".join([_describe_annotation(arguments[0]), " and ".join(bounds)]).strip()
     if origin is not None and arguments:
-        return _words(arguments[0])
+        return _describe_annotation(arguments[0])
     return _NAMES.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
-def _default(info: FieldInfo) -> str | None:
+def _format_default(info: FieldInfo) -> str | None:
     if info.is_required():
         return None
     value = info.get_default(call_default_factory=True, validated_data={})

@@ -1,4 +1,4 @@
-"""The base of the estimators: parameters, of which some are the config's, and the run that `fit` trains."""
+"""The base of the estimators: parameters, some of them from the config, and the run that `fit` trains."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ RESERVED |= {"split", "validation", "test", "labels", "label_count", "text", "se
 
 
 class StoredRun:
-    """A run in a temporary folder of its own, which lives as long as this object.
+    """A run in its own temporary folder, which lives as long as this object.
 
-    Pickled as the bytes of the files that prediction needs (config, vocabulary, scores, weights as safetensors), and
-    loaded from them at first use, on the CPU.
+    A pickle holds the bytes of the files that prediction needs (config, vocabulary, scores, weights as safetensors).
+    The run is loaded from them at first use, on the CPU.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class StoredRun:
 
     @classmethod
     def train(cls, config: str, data: Given, device: str | None, quiet: bool, arguments: dict[str, Any]) -> StoredRun:
-        """Train on the examples; errors as in `value_errors`, and KeyboardInterrupt if the user stops it."""
+        """Train on the examples; raises the errors of `value_errors`, and KeyboardInterrupt if the user stops it."""
         run = cls()
         out = run._make_folder() / "run"
         try:
@@ -46,17 +46,17 @@ class StoredRun:
                 predictor = train(
                     config, data=data.parts, out=out, device=device, quiet=quiet, held_out=data.held_out, **arguments
                 )
-        except Interrupted:  # to searches an Exception is a fit that failed, and they go on
-            raise KeyboardInterrupt from None  # the folder to resume from is a temporary one
+        except Interrupted:  # searches treat an Exception as a failed fit and continue
+            raise KeyboardInterrupt from None  # the run can't be resumed: its folder is temporary
         shutil.rmtree(predictor.folder.path / "checkpoint", ignore_errors=True)
         run._predictor = predictor
         return run
 
     def _make_folder(self) -> Path:
         """A temporary folder, removed with this object or at exit."""
-        place = TemporaryDirectory(prefix="spen-")
-        weakref.finalize(self, place.cleanup)  # by itself, it warns of an implicit clean-up
-        return Path(place.name)
+        directory = TemporaryDirectory(prefix="spen-")
+        weakref.finalize(self, directory.cleanup)  # otherwise it warns of an implicit clean-up
+        return Path(directory.name)
 
     @property
     def predictor(self) -> Predictor:
@@ -85,7 +85,7 @@ class StoredRun:
 
 @contextmanager
 def value_errors() -> Iterator[None]:
-    """Wrong settings and examples as a ValueError, which is what scikit-learn raises."""
+    """Raises a ValueError, as scikit-learn does, for wrong settings and examples."""
     try:
         yield
     except (ConfigError, DataError, PluginError) as error:
@@ -93,10 +93,10 @@ def value_errors() -> Iterator[None]:
 
 
 class Trained(BaseEstimator):
-    """An estimator that trains a config that ships.
+    """An estimator that trains a shipped config.
 
-    Keyword arguments that are no parameter of the estimator's own are arguments or dotted keys of the config, as of
-    `sp.train`; they are parameters, too, for `get_params`, `set_params` and searches. `fit` rejects unknown ones.
+    Keyword arguments other than the estimator's own parameters are arguments or dotted keys of the config, as for
+    `sp.train`. `get_params`, `set_params` and searches treat them as parameters. `fit` rejects unknown ones.
 
     Parameters
     ----------
@@ -105,12 +105,12 @@ class Trained(BaseEstimator):
     class_weight : "balanced", dict or None
         Weights of the classes in the cross entropy of the net.
     validation_fraction : float
-        Share of the training examples that validate, where `fit` is given no validation part. Stratified.
+        Share of the training examples used for validation if `fit` gets no validation part. Stratified.
     random_state : int, RandomState or None
         Seed of the validation part, of initial weights, row order, dropout and sampling.
     device : str or None
-        "cpu", "cuda" or "mps"; None: the best available for training, the CPU for prediction. An estimator that was
-        pickled predicts on the CPU.
+        "cpu", "cuda" or "mps"; None: the best available for training, the CPU for prediction. An unpickled estimator
+        predicts on the CPU.
     verbose : bool
         Print epochs and scores.
     overrides : dict
@@ -141,14 +141,14 @@ class Trained(BaseEstimator):
         self._overrides = overrides
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name, those of the config included."""
+        """Parameters by name, including those of the config."""
         return {**super().get_params(deep), **self._overrides}
 
     def set_params(self, **params: Any) -> Trained:
-        """Set parameters, those of the config included."""
-        own = self._get_param_names()
+        """Set parameters, including those of the config."""
+        parameter_names = self._get_param_names()
         for name, value in params.items():
-            if name in own:
+            if name in parameter_names:
                 setattr(self, name, value)
             else:
                 self._overrides[name] = value
@@ -161,17 +161,17 @@ class Trained(BaseEstimator):
         return self.run_.predictor
 
     def _add_weights(self, inputs: Any, outputs: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """The training part, with checked weights if there are some."""
+        """The training part, with checked weights if there are any."""
         if sample_weight is None:
             return inputs, outputs
         weights = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True)
         return inputs, outputs, weights
 
     def _train(self, config: str, parts: dict[str, Any], arguments: dict[str, Any]) -> None:
-        """Train and keep the run as `run_`."""
-        if reserved := sorted(RESERVED & self._overrides.keys()):
+        """Train and store the run in `run_`."""
+        if reserved_names := sorted(RESERVED & self._overrides.keys()):
             raise ValueError(
-                f"{type(self).__name__} has no parameter {reserved[0]!r}; expected those of its docstring, or "
+                f"{type(self).__name__} has no parameter {reserved_names[0]!r}; expected those of its docstring, or "
                 "arguments and keys of the config"
             )
         seed = self.random_state
@@ -181,6 +181,6 @@ class Trained(BaseEstimator):
         weights = self.class_weight
         if isinstance(weights, Mapping):  # labels of an array are numbers
             weights = {str(name): float(weight) for name, weight in weights.items()}
-        weighted = {} if weights is None else {"task.class_weight": weights}
-        arguments = {"method": self.method, "seed": seed, **weighted, **arguments, **self._overrides}
+        weight_settings = {} if weights is None else {"task.class_weight": weights}
+        arguments = {"method": self.method, "seed": seed, **weight_settings, **arguments, **self._overrides}
         self.run_ = StoredRun.train(config, data, self.device, not self.verbose, arguments)

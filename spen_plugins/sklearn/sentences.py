@@ -1,4 +1,4 @@
-"""Results of `SequenceTagger`: an array with a list for each sentence, and probabilities of tags as y writes them."""
+"""Results of `SequenceTagger`: an array with a list for each sentence, and probabilities of the tags of y."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TWINS = {"L": "E", "U": "S"}
 class Sentences(np.ndarray):
     """One-dimensional array of lists; `==` compares sentence by sentence, also with a list of lists.
 
-    NumPy would make a table of that list, and fail if its lengths differ.
+    NumPy would convert that list to a table, and fail if its lengths differ.
     """
 
     @classmethod
     def from_lists(cls, lists: Iterable[Sequence[Any]]) -> Sentences:
-        """The array of these lists."""
+        """Array of the given lists."""
         return object_array(map(list, lists)).view(cls)
 
     def __eq__(self, other: Any) -> Any:
@@ -37,76 +37,81 @@ class Sentences(np.ndarray):
 
 
 def object_array(values: Iterable[Any]) -> np.ndarray:
-    """The values in an array `(value,)` of dtype object, even where they are of equal lengths."""
+    """Array `(value,)` of the values, of dtype object even if they have equal lengths."""
     return np.fromiter(values, dtype=object)
 
 
 class WrittenTags:
-    """From marginals of a net's tags to those of the tags of y, which may write spans in another scheme.
+    """Converts marginals of a net's tags to marginals of the tags of y, which may write spans in another scheme.
 
-    A tag counts as the one that is written for it. Under IOB1 that depends on the previous tag, from BIO to BIOES on
-    the next one. If y lacks the written tag, the closest of its type takes its place; an O is then left out.
+    A tag counts as the tag that y's scheme writes for it. That depends on the previous tag under IOB1, and on the next
+    tag from BIO to BIOES. If y lacks the written tag, the closest tag of its type takes its place; O is left out.
 
     Args:
-        tags: the net's, plain, or of spans in BIO or BIOES.
-        scheme: that of y, or "none".
+        tags: the net's tags, plain, or of spans in BIO or BIOES.
+        scheme: the scheme of y, or "none".
         classes: the tags of y.
     """
 
     def __init__(self, tags: Sequence[str], scheme: str, classes: Sequence[str]) -> None:
-        kinds = np.array([tag[2:] for tag in tags])
-        closes = any(tag.startswith("S-") for tag in tags)
-        # By `joined` from previous to next: the same type before a span, or more of the span after a word.
-        self._looks_back = scheme == "iob1"
-        self._looks_on = scheme == "bioes" and not closes
-        self._joined = kinds[:, None] == kinds
-        if self._looks_on:
-            self._joined = self._joined & np.char.startswith(np.array(tags), "I-")
-        self._alone, self._beside = (
-            np.stack([_one_hot(_write_tag(tag, scheme, closes, beside), scheme, classes) for tag in tags])
-            for beside in (False, True)
+        types = np.array([tag[2:] for tag in tags])
+        is_bioes = any(tag.startswith("S-") for tag in tags)
+        # True from previous to next tag: a span of the same type ends before this one, or the span goes on.
+        self._uses_previous = scheme == "iob1"
+        self._uses_next = scheme == "bioes" and not is_bioes
+        self._is_joined = types[:, None] == types
+        if self._uses_next:
+            self._is_joined = self._is_joined & np.char.startswith(np.array(tags), "I-")
+        self._alone_classes, self._neighbour_classes = (
+            np.stack(
+                [_encode_one_hot(_write_tag(tag, scheme, is_bioes, has_neighbour), scheme, classes) for tag in tags]
+            )
+            for has_neighbour in (False, True)
         )
 
     def __call__(self, proposal: Proposal, lengths: Sequence[int], temperature: float) -> list[np.ndarray]:
-        """Each sentence's probabilities `(word, class)`, rows of sum 1.
+        """Each sentence's probabilities `(word, class)`; rows sum to 1.
 
-        The temperature is that of each word's tags; with which probability a tag has a neighbour that changes how it is
-        written is left as the net has it.
+        The temperature applies to each word's tags. The probability that a neighbour changes how a tag is written
+        stays that of the net.
 
         Args:
             proposal: a batch's distribution of tags, `(sentence, 1, token, tag)`.
             lengths: the number of words of each sentence.
-            temperature: the one of calibration.
+            temperature: the temperature of calibration.
         """
-        p = _numbers(proposal.mean[:, 0])
-        beside = np.zeros_like(p)
-        if self._looks_back or self._looks_on:
-            pairs = _numbers(proposal.pairs) * self._joined
-            if self._looks_back:
-                beside[:, 1:] = pairs.sum(2)
+        p = _convert_to_numpy(proposal.mean[:, 0])
+        joint = np.zeros_like(p)
+        if self._uses_previous or self._uses_next:
+            pairs = _convert_to_numpy(proposal.pairs) * self._is_joined
+            if self._uses_previous:
+                joint[:, 1:] = pairs.sum(2)
             else:
-                beside[:, :-1] = pairs.sum(3)
-        share = np.divide(beside, p, out=np.zeros_like(p), where=p > 0).clip(0, 1)
+                joint[:, :-1] = pairs.sum(3)
+        neighbour_share = np.divide(joint, p, out=np.zeros_like(p), where=p > 0).clip(0, 1)
         probabilities = []
         for row, length in enumerate(lengths):
-            calibrated, apart = tempered(p[row, :length], temperature), 1 - share[row, :length]
-            written = calibrated * apart @ self._alone + calibrated * (1 - apart) @ self._beside
-            probabilities.append(written / written.sum(1, keepdims=True))
+            calibrated, alone_share = tempered(p[row, :length], temperature), 1 - neighbour_share[row, :length]
+            marginals = (
+                calibrated * alone_share @ self._alone_classes
+                + calibrated * (1 - alone_share) @ self._neighbour_classes
+            )
+            probabilities.append(marginals / marginals.sum(1, keepdims=True))
         return probabilities
 
 
-def _numbers(values: Any) -> np.ndarray:
+def _convert_to_numpy(values: Any) -> np.ndarray:
     return values.detach().double().cpu().numpy()
 
 
-def _write_tag(tag: str, scheme: str, closes: bool, beside: bool) -> str:
+def _write_tag(tag: str, scheme: str, is_bioes: bool, has_neighbour: bool) -> str:
     """A net's tag as a scheme writes it.
 
     Args:
-        tag: in BIO or BIOES, or a plain one.
-        scheme: of what is written; "none": tags are plain.
-        closes: true if the net's tags are in BIOES.
-        beside: true if a span of its type ends before this word (IOB1), or if its span goes on after it (BIO as BIOES).
+        tag: a plain tag, or one in BIO or BIOES.
+        scheme: the scheme to write; "none": tags are plain.
+        is_bioes: true if the net's tags are in BIOES.
+        has_neighbour: true if a span of its type ends before this word (IOB1), or if its span goes on (BIO as BIOES).
     """
     if scheme == "none" or tag == "O":
         return tag
@@ -114,16 +119,16 @@ def _write_tag(tag: str, scheme: str, closes: bool, beside: bool) -> str:
     if scheme == "bio":
         letter = "B" if begins else "I"
     elif scheme == "iob1":
-        letter = "B" if begins and beside else "I"
-    elif closes:
+        letter = "B" if begins and has_neighbour else "I"
+    elif is_bioes:
         letter = tag[0]
     else:
-        letter = ("B" if beside else "S") if begins else ("I" if beside else "E")
+        letter = ("B" if has_neighbour else "S") if begins else ("I" if has_neighbour else "E")
     return letter + tag[1:]
 
 
-def _one_hot(tag: str, scheme: str, classes: Sequence[str]) -> np.ndarray:
-    """1 at the class of a written tag, or at the closest of its type; zeros for an O that is no class."""
+def _encode_one_hot(tag: str, scheme: str, classes: Sequence[str]) -> np.ndarray:
+    """1 at the class of a written tag, or at the closest class of its type; zeros for an O that is no class."""
     if scheme == "none" or tag in classes:
         return np.array([float(name == tag) for name in classes])
     letters = {TWINS.get(name[0], name[0]): name for name in classes if name != "O" and name[1:] == tag[1:]}

@@ -19,20 +19,20 @@ PREFIXES = ("B-", "I-", "E-", "S-")
 
 
 class SequenceTagger(Trained):
-    """A tag for every word of a sentence, by a net that an energy over tag sequences teaches.
+    """Predicts a tag for every word of a sentence, by a net that an energy over tag sequences teaches.
 
-    Parts of speech and the like are learned as config `tags` does, spans (names, chunks) as `names` does.
+    Parts of speech and the like use config `tags`; spans (names, chunks) use `names`.
 
     Parameters
     ----------
     method : str
         "compound" (an energy and two nets), "crf", "cross_entropy" and others: `spen-run --arguments names`.
     scheme : str
-        How tags write spans: "bio", "bioes", "iob1", or "none"; "auto": the first that the training tags obey.
+        How tags write spans: "bio", "bioes", "iob1", or "none"; "auto": the first scheme that the training tags obey.
     class_weight : "balanced", dict or None
         A dict {tag: weight}, or {type: weight} of spans, where O is a type; "balanced": n / (classes · n_c) words.
     validation_fraction, random_state, device, verbose
-        As of `Trained`. The validation part picks the epoch and the temperature of the probabilities.
+        As in `Trained`. The validation part picks the epoch and the temperature of the probabilities.
     **overrides
         Other arguments and dotted keys of the config: `encoder="bert-base-cased", **{"trainer.epochs": 30}`.
 
@@ -43,7 +43,7 @@ class SequenceTagger(Trained):
     scheme_ : str
         How tags write spans.
     predictor_ : Predictor
-        As of `Trained`.
+        As in `Trained`.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class SequenceTagger(Trained):
         validation : pair (X, y) or None
             Sentences to validate on; None: `validation_fraction` of the others.
         sample_weight : array of shape (n_sentences,) or None
-            Weights of the sentences in training, of which the scale doesn't matter; 0 leaves a sentence out. Scores on
-            the validation part are not weighted.
+            Weights of the training sentences; their scale doesn't matter, and 0 leaves a sentence out. Scores on the
+            validation part are not weighted.
 
         Raises
         ------
         ValueError
-            A sentence without words or with another number of tags, tags that break the scheme, an unknown argument or
-            tag, a CRF with `class_weight`; weights that are negative, all 0 or of the wrong number.
+            A sentence has no words or another number of tags; tags break the scheme; an argument or tag is unknown; a
+            CRF gets `class_weight`; weights are negative, all 0 or of the wrong number.
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
@@ -95,8 +95,8 @@ class SequenceTagger(Trained):
         if validation is not None:
             parts["validation"] = validation
         if self.scheme not in ("auto", "none", *SCHEMES):
-            known = ", ".join(map(repr, ("auto", "none", *SCHEMES)))
-            raise ValueError(f"scheme: found {self.scheme!r}; expected one of {known}")
+            schemes = ", ".join(map(repr, ("auto", "none", *SCHEMES)))
+            raise ValueError(f"scheme: found {self.scheme!r}; expected one of {schemes}")
         scheme = find_scheme(y) if self.scheme == "auto" else self.scheme
         config, arguments = ("tags", {}) if scheme == "none" else ("names", {"task.scheme": scheme})
         self._train(config, parts, arguments)
@@ -105,7 +105,7 @@ class SequenceTagger(Trained):
         return self
 
     def predict(self, X: Sequence[Sequence[str]]) -> np.ndarray:
-        """A list for each sentence with a tag for each word, in an array of shape (n_sentences,) and dtype object.
+        """The tags of each sentence as a list, in an array of shape (n_sentences,) and dtype object.
 
         `predict(X) == y` compares sentence by sentence. Raises a ValueError for anything but a list of sentences.
         """
@@ -113,34 +113,34 @@ class SequenceTagger(Trained):
             return Sentences.from_lists(answer["tags"] for answer in self.predictor_.predict(X))
 
     def predict_proba(self, X: Sequence[Sequence[str]]) -> np.ndarray:
-        """Marginal probabilities of each word's tags, calibrated as the scores of `predictor_.predict`.
+        """Marginal probabilities of each word's tags, calibrated like the scores of `predictor_.predict`.
 
         An array of shape (n_sentences,) and dtype object, of arrays of shape (n_words, n_classes): columns as in
-        `classes_`, rows of sum 1. A CRF's are exact sums over all tag sequences; other nets' tags are independent, by
-        softmax. Tags of the net that y has in another scheme count as they are written there; a tag that y lacks counts
-        as another one of its type: an I-PER as B-PER if all persons of y are single words. `predict` decides on whole
-        sentences, so that its tag needn't be the likeliest one here.
+        `classes_`; rows sum to 1. A CRF's marginals are exact sums over all tag sequences; other nets' tags are
+        independent, by softmax. If y uses another scheme, the net's tags count as they are written there; a tag that y
+        lacks counts as another of its type: I-PER as B-PER if all persons of y are single words. `predict` decides on
+        whole sentences, so its tag needn't be the likeliest one here.
 
         Raises a ValueError for anything but a list of sentences.
         """
         predictor = self.predictor_
         with value_errors():
             examples = parse_all(predictor.task, X)
-        written = WrittenTags(predictor.task.space.tags, self.scheme_, self.classes_.tolist())
+        written_tags = WrittenTags(predictor.task.space.tags, self.scheme_, self.classes_.tolist())
         probabilities: list[np.ndarray] = [np.empty(0)] * len(examples)
         for proposal, _, rows in predictor.proposals(examples):
             lengths = [len(examples[row].entry.words) for row in rows]
-            for row, p in zip(rows, written(proposal, lengths, predictor.task.temperature), strict=True):
+            for row, p in zip(rows, written_tags(proposal, lengths, predictor.task.temperature), strict=True):
                 probabilities[row] = p
         return object_array(probabilities)
 
     def score(self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> float:
-        """F1 of spans, right if type, start and end are; for tags that write none, the share of right tags.
+        """F1 of spans, which are right if type, start and end are; for tags without spans, the share of right tags.
 
         Raises
         ------
         ValueError
-            Another number of sentences in y, or of tags in a sentence; something that is no sentence.
+            y has another number of sentences, or a sentence another number of tags; an item is no sentence.
         """
         check_consistent_length(X, y)
         predictor, task = self.predictor_, self.predictor_.task
@@ -164,7 +164,7 @@ def _convert_to_list(values: Any) -> Any:
 
 
 def find_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O."""
+    """The first scheme of spans that all tags obey; "none" if a tag neither has a scheme's prefix nor is O."""
     tags = {str(tag) for sentence in sentences for tag in sentence}
     if tags <= {"O"} or not all(tag == "O" or tag.startswith(PREFIXES) for tag in tags):
         return "none"

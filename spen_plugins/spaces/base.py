@@ -22,7 +22,7 @@ class OutputSpace(ABC):
     """
 
     discrete: bool = True
-    """False if outputs are real numbers: nothing is relaxed, and `round` and modes return what they are given."""
+    """False if outputs are real numbers, which are neither relaxed nor rounded."""
     simplex: bool = False
     """True if the last axis of `y` is a distribution that sums to one; false if its entries are separate variables."""
 
@@ -33,9 +33,10 @@ class OutputSpace(ABC):
 
     def sizes(self, mask: Tensor | None) -> tuple[int | None, ...]:
         """Sizes of the variable axes in a batch with this mask; None if neither the space nor the mask has it."""
-        masked = () if mask is None else mask.shape[1:]
+        masked_sizes = () if mask is None else mask.shape[1:]
         return tuple(
-            size if size is not None or axis >= len(masked) else masked[axis] for axis, size in enumerate(self.shape)
+            size if size is not None or axis >= len(masked_sizes) else masked_sizes[axis]
+            for axis, size in enumerate(self.shape)
         )
 
     @abstractmethod
@@ -69,12 +70,12 @@ class OutputSpace(ABC):
         return mask.flatten(1).sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
 
     def tally(self, gold: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Counts of each value: the sum of gold outputs over examples and places, and the number of these, a scalar.
-        Their ratio, of a shape that broadcasts to y's, is what a constant predictor gives everywhere. None if
-        the space has no such predictor.
+        """Counts of each value: the sum of gold outputs over examples and places, and the number of summands, a
+        scalar. Their ratio, which broadcasts to y's shape, is the output of a constant predictor. None if the space has
+        no such predictor.
 
         Args:
-            gold: `(batch, 1, *variables)`, zero on padding, of examples that all have gold.
+            gold: `(batch, 1, *variables)`, zero on padding; every example has gold.
         """
         return None
 
@@ -104,7 +105,7 @@ class Box(OutputSpace):
 
 
 def mask_padding(y: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero on padding: y `(batch, sample, *variables)`, mask `(batch, *masked)`."""
+    """`y` with zeros on padding: y `(batch, sample, *variables)`, mask `(batch, *masked)`."""
     return y if mask is None else y * mask.unsqueeze(1)[(..., *[None] * (y.dim() - mask.dim() - 1))]
 
 
@@ -131,8 +132,8 @@ def inner_product(scores: Tensor, y: Tensor) -> Tensor:
 def take_vectors(vectors: Tensor, places: Tensor, dim: int = 1) -> Tensor:
     """Vectors at some places, `(batch, place)`: `(batch, word, *size)` -> `(batch, place, *size)`.
 
-    Equal to `gather` with places that are repeated for each number, but faster, because vectors are copied whole.
-    Places are not checked: one out of range gives another example's vector.
+    Equal to `gather` with repeated places, but faster, because it copies whole vectors. Places are not checked: a place
+    out of range returns another example's vector.
 
     Args:
         dim: 1; 0 if the words come first, `(word, batch, *size)` at `(place, batch)`.

@@ -29,7 +29,7 @@ def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
     a copy of the last token's.
     """
     with torch.autocast(emissions.device.type, enabled=False):
-        step = _steps(chain.transitions)
+        step = _make_step(chain.transitions)
         alpha = chain.start + emissions[:, 0]
         rows = [alpha]
         for t in range(1, emissions.shape[1]):
@@ -41,7 +41,7 @@ def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
 def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
     """ln β_t(tag): the sum over all endings after a tag, the end's score included; shapes as `forward_scores`."""
     with torch.autocast(emissions.device.type, enabled=False):
-        step = _steps(chain.transitions.t())
+        step = _make_step(chain.transitions.t())
         beta = chain.end.expand(emissions.shape[0], -1)
         rows = [beta]
         for t in range(emissions.shape[1] - 1, 0, -1):
@@ -50,11 +50,11 @@ def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
         return torch.stack(rows[::-1], 1)
 
 
-def _steps(transitions: Tensor) -> Callable[[Tensor], Tensor]:
-    """Scores `(batch, tag)` -> ln Σ_i exp(scores_i + A_ij) `(batch, tag)`.
+def _make_step(transitions: Tensor) -> Callable[[Tensor], Tensor]:
+    """Returns the function from scores `(batch, tag)` to ln Σ_i exp(scores_i + A_ij) `(batch, tag)`.
 
-    One matrix product of exponentials, scaled to be at most 1: in float64 if transitions are so far apart that a sum
-    may underflow, and if it may in float64, too, in log space, which takes many times longer.
+    It is one matrix product of exponentials, scaled to be at most 1. It uses float64 if transitions are so far apart
+    that a sum may underflow, and log space, which takes many times longer, if a sum may underflow in float64 too.
     """
     dtype = exact_dtype(transitions)
     if dtype is None:
@@ -70,14 +70,14 @@ def _steps(transitions: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def exact_dtype(transitions: Tensor) -> torch.dtype | None:
-    """The dtype, its own or float64, in which sums of scaled exponentials of transitions lose no precision; None: none.
+    """The dtype in which sums of scaled exponentials lose no precision: that of `transitions`, float64, or None.
 
-    A sum has the term of the likeliest tag, exp(A_ij − max A), whatever the scores. Terms that underflow are below the
-    smallest number, so they don't matter if that term is larger by a factor of 10 / precision.
+    Each sum contains the term of the likeliest tag, exp(A_ij − max A), whatever the scores. Terms that underflow are
+    below the smallest number, so they don't matter if that term is larger by a factor of 10 / precision.
     """
     with torch.no_grad():
-        least, most = transitions.aminmax()
-        apart = float(most - least)
-    wider = [] if transitions.device.type == "mps" else [torch.float64]
-    infos = ((dtype, torch.finfo(dtype)) for dtype in (transitions.dtype, *wider))
-    return next((dtype for dtype, info in infos if apart < math.log(info.eps / info.tiny / 10)), None)
+        lowest, highest = transitions.aminmax()
+        spread = float(highest - lowest)
+    wider_dtypes = [] if transitions.device.type == "mps" else [torch.float64]
+    infos = ((dtype, torch.finfo(dtype)) for dtype in (transitions.dtype, *wider_dtypes))
+    return next((dtype for dtype, info in infos if spread < math.log(info.eps / info.tiny / 10)), None)

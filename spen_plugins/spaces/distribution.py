@@ -22,9 +22,9 @@ T = TypeVar("T")
 class Proposal(ABC):
     """q(y | x), a distribution over the outputs of a batch, with the names of `torch.distributions`.
 
-    Immutable, so that cached values stay valid. `space.independent(logits, mask)` makes the one with variables
-    independent given x; a net with dependent variables (a CRF) returns a subclass of its own, which implements `mode`,
-    `sample`, `rsample` and `log_prob`, and usually overrides `mean`, `perturb` and `k_best`.
+    Immutable, so that cached values stay valid. `space.independent(logits, mask)` returns the distribution
+    whose variables are independent given x. A net with dependent variables (a CRF) returns its own subclass, which
+    implements `mode`, `sample`, `rsample` and `log_prob`, and usually overrides `mean`, `perturb` and `k_best`.
 
     Args:
         space: the output space.
@@ -45,10 +45,10 @@ class Proposal(ABC):
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     sparse: ClassVar[bool] = False
-    """True if there is a `sample_sparse(n)`, which draws from the same distribution as `sample`, as `SparseLabels`.
+    """True if there is a `sample_sparse(n)`, which draws `SparseLabels` from the same distribution as `sample`.
     A subclass with other samples sets it to False."""
     exact: ClassVar[bool] = True
-    """False if `log_prob` is only a bound, as where several sequences make one output."""
+    """False if `log_prob` is only a bound, for example because several sequences give the same output."""
 
     def __post_init__(self) -> None:
         # A net may run in half precision, but not its samples and log-probabilities: rare labels would be too frequent.
@@ -88,7 +88,7 @@ class Proposal(ABC):
         """`log_prob` without gradient, for importance weights and for the noise of NCE, which a bound would falsify.
 
         Raises:
-            ConfigError: it is only a bound.
+            ConfigError: `log_prob` is only a bound.
         """
         if not self.exact:
             raise ConfigError(
@@ -103,10 +103,10 @@ class Proposal(ABC):
 
         Args:
             y: `(batch, sample, *variables)`, discrete.
-            weights: of label sets `(2, label)`, the weights of an absent and of a present label; of tags `(tag,)`.
+            weights: for label sets `(2, label)`, the weights of an absent and of a present label; for tags `(tag,)`.
 
         Raises:
-            ConfigError: the variables are not independent, so that ln q(y) is no sum over them.
+            ConfigError: the variables are not independent, so ln q(y) is no sum over them.
         """
         raise ConfigError(
             f"task.class_weight weighs the terms of single labels or tags, but {type(self).__name__} has one "
@@ -132,8 +132,8 @@ class Proposal(ABC):
     def label_powers(self, t: Tensor) -> Tensor | None:
         """E[t^|y| y_i | x] of each label i at points t, `(batch, point, label)` float64, without gradient.
 
-        Of label sets alone: the joint law of labels and sizes as a generating function, which decides on the set of
-        highest expected F1. Optional: None if the distribution doesn't know it.
+        Defined for label sets only. It is the joint law of labels and set sizes as a generating function, which
+        determines the set of highest expected F1. Optional: None if the distribution doesn't implement it.
 
         Args:
             t: in (0, 1], `(point,)`.
@@ -148,17 +148,19 @@ class Proposal(ABC):
         return replace(self, logits=self.logits / temperature, _kept={})
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> Proposal:
-        """The distribution with `change` applied to each tensor that has a row per example, such as the selection of
-        rows or a move to another device; without features and iterates.
+        """The distribution with `change` applied to each tensor that has a row per example, for example to select
+        rows or to move to another device; features and iterates are dropped.
 
         A subclass with further tensors overrides it.
         """
-        kept = {name: None if (value := getattr(self, name)) is None else change(value) for name in ("mask", "chosen")}
-        return replace(self, logits=change(self.logits), features=None, iterates=(), _kept={}, **kept)
+        tensors = {
+            name: None if (value := getattr(self, name)) is None else change(value) for name in ("mask", "chosen")
+        }
+        return replace(self, logits=change(self.logits), features=None, iterates=(), _kept={}, **tensors)
 
     def span_posteriors(self, floor: float) -> Spans:
         """The spans of tags whose posterior, the probability that an output has exactly this span, is above `floor`,
-        in float64, without gradient. Optional; of tag sequences under a scheme.
+        in float64, without gradient. Optional; for tag sequences under a scheme.
 
         Raises:
             ConfigError: the outputs have no spans, or the distribution does not implement it.
@@ -190,7 +192,7 @@ class Proposal(ABC):
 
 
 class Dependent(Proposal):
-    """Variables that depend on each other. Relaxed samples and perturbed outputs are those of the closest independent
+    """Variables that depend on each other. Relaxed samples and perturbed outputs come from the closest independent
     variables: each variable has the exact mean, but is drawn without regard to the others."""
 
     @property

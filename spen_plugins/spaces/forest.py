@@ -29,7 +29,7 @@ class Forest:
         parents: the index of each label's parent; None for a root.
 
     Attributes:
-        levels: of the labels that have a parent, from the first depth below the roots to the last.
+        levels: the labels that have a parent, by depth, from the first level below the roots to the last.
 
     Raises:
         ConfigError: a label is its own ancestor.
@@ -40,14 +40,14 @@ class Forest:
         self._paths: list[list[int]] = []  # from a root to each label
         for label in range(len(names)):
             path = {label: None}  # keys in order, upwards
-            above = self.parents[label]
-            while above is not None:
-                if above in path:
+            ancestor = self.parents[label]
+            while ancestor is not None:
+                if ancestor in path:
                     chain = [*path]
-                    cycle = " -> ".join(names[i] for i in [*chain[chain.index(above) :], above])
+                    cycle = " -> ".join(names[i] for i in [*chain[chain.index(ancestor) :], ancestor])
                     raise ConfigError(f"label hierarchy: found {cycle}; expected no label to be its own ancestor")
-                path[above] = None
-                above = self.parents[above]
+                path[ancestor] = None
+                ancestor = self.parents[ancestor]
             self._paths.append([*path][::-1])
         self.levels = [
             Level(torch.tensor(labels), torch.tensor([self.parents[i] for i in labels]))
@@ -59,15 +59,15 @@ class Forest:
 
     def is_coherent(self, y: Tensor) -> Tensor:
         """True for sets that have the parent of each of their labels: boolean `(..., label)` -> `(...)`."""
-        children, above = self.children.to(y.device), self.above.to(y.device)
-        return ~(y[..., children] & ~y[..., above]).any(-1)
+        children, parents = self.children.to(y.device), self.above.to(y.device)
+        return ~(y[..., children] & ~y[..., parents]).any(-1)
 
     def limit(self, values: Tensor) -> Tensor:
-        """Values `(..., label)`, those of children at most their parents'."""
+        """Values `(..., label)`, lowered so that no child exceeds its parent."""
         for level in self.levels:
             labels, parents = level.labels.to(values.device), level.parents.to(values.device)
-            limited = torch.minimum(values[..., labels], values[..., parents])
-            values = values.index_copy(-1, labels, limited)
+            minima = torch.minimum(values[..., labels], values[..., parents])
+            values = values.index_copy(-1, labels, minima)
         return values
 
     @cached_property
@@ -75,5 +75,5 @@ class Forest:
         """The labels in an order in which a label's descendants follow it directly; and, at each place of this order,
         the first place after the label's descendants."""
         order = sorted(range(len(self._paths)), key=self._paths.__getitem__)
-        sizes = Counter(label for path in self._paths for label in path)  # of a label and its descendants
+        sizes = Counter(label for path in self._paths for label in path)  # of each label's subtree
         return order, [place + sizes[label] for place, label in enumerate(order)]

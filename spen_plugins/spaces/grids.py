@@ -42,8 +42,8 @@ class BinaryGrid(Grid, Box):
 
 @dataclass(frozen=True)
 class IndependentPixels(Proposal):
-    """Independent pixels, each on with probability sigmoid(logit) (Bernoulli): the labels of a long set, off on
-    padding."""
+    """Independent pixels, each on with probability sigmoid(logit) (Bernoulli), off on padding: the labels of a long
+    set."""
 
     space: BinaryGrid
 
@@ -56,18 +56,18 @@ class IndependentPixels(Proposal):
                 logits = logits.masked_fill(~self.mask.unsqueeze(1), NEVER)
             return IndependentLabels(LabelSet([]), logits.flatten(2))
 
-    def _grid(self, y: Tensor) -> Tensor:
+    def _unflatten(self, y: Tensor) -> Tensor:
         return y.unflatten(2, self.logits.shape[2:])
 
     @cached_property
     def mode(self) -> Tensor:
-        return self._grid(self._labels.mode)
+        return self._unflatten(self._labels.mode)
 
     def sample(self, n: int) -> Tensor:
-        return self._grid(self._labels.sample(n))
+        return self._unflatten(self._labels.sample(n))
 
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        return self._grid(self._labels.rsample(n, temperature))
+        return self._unflatten(self._labels.rsample(n, temperature))
 
     def log_prob(self, y: Tensor) -> Tensor:
         return self._labels.log_prob(mask_padding(y, self.mask).flatten(2))
@@ -75,18 +75,18 @@ class IndependentPixels(Proposal):
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         y, log_q = self._labels.k_best(k)
         if self.mask is None:
-            return self._grid(y), log_q
+            return self._unflatten(y), log_q
         # Where an image has fewer than k outputs, some have a pixel of padding on.
-        outside = (y * ~self.mask.flatten(1).unsqueeze(1)).any(2)
-        y = torch.where(outside.unsqueeze(2), y[:, :1], y)
-        return self._grid(y), log_q.masked_fill(outside, -torch.inf)
+        uses_padding = (y * ~self.mask.flatten(1).unsqueeze(1)).any(2)
+        y = torch.where(uses_padding.unsqueeze(2), y[:, :1], y)
+        return self._unflatten(y), log_q.masked_fill(uses_padding, -torch.inf)
 
 
 class RealGrid(Grid):
     """Any real number at each place of a grid; `y` is `(batch, sample, row, column)`.
 
-    There is nothing to relax: `relax`, `round`, `project` and `logits` return their
-    argument, zero on padding, and a descent in logits is one in y.
+    There is nothing to relax: `relax`, `round`, `project` and `logits` return their argument, zero on padding, and a
+    descent in logits is a descent in y.
 
     Args:
         std: deviation of the default distribution, and the root mean square error at which `score` is 1/2.
@@ -108,13 +108,13 @@ class RealGrid(Grid):
 
     logits = round = project
 
-    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
+    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
         """The margin's Δ: c · ½ Σ (y − gold)², `(batch, sample)`."""
-        return 0.5 * self.cost_weight * _squares(y - gold, mask)
+        return 0.5 * self.cost_weight * _sum_squares(y - gold, mask)
 
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """1 / (1 + MSE / std²): 1 at gold, 1/2 at a root mean square error of `std`."""
-        return 1 / (1 + _squares(y - gold, mask) / self.size(y, mask) / self.std**2)
+        return 1 / (1 + _sum_squares(y - gold, mask) / self.size(y, mask) / self.std**2)
 
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentReals:
         return IndependentReals(self, logits, mask, **kept)
@@ -122,7 +122,7 @@ class RealGrid(Grid):
 
 @dataclass(frozen=True)
 class IndependentReals(Proposal):
-    """Independent Gaussians with mean `logits` and the space's `std`; densities are without their constant."""
+    """Independent Gaussians with mean `logits` and the space's `std`; densities omit their constant."""
 
     space: RealGrid
 
@@ -142,9 +142,9 @@ class IndependentReals(Proposal):
 
     def log_prob(self, y: Tensor) -> Tensor:
         """−½ Σ ((y − mean) / std)², `(batch, sample)`."""
-        return -0.5 * _squares((y - self.logits) / self.space.std, self.mask)
+        return -0.5 * _sum_squares((y - self.logits) / self.space.std, self.mask)
 
 
-def _squares(values: Tensor, mask: Tensor | None) -> Tensor:
+def _sum_squares(values: Tensor, mask: Tensor | None) -> Tensor:
     """Σ of squares over the grid, without padding: `(batch, sample)`."""
     return sum_variables(at_least_float32(values).square(), mask)

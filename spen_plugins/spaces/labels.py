@@ -23,7 +23,7 @@ class LabelSet(Box):
 
     Args:
         labels: the labels' names, in the order of the last axis.
-        parents: of a hierarchy, in which a label implies its parent, the index of each label's parent; None for a root.
+        parents: the index of each label's parent in a hierarchy, where a label implies its parent; None for a root.
         largest: the number of labels of the largest set in training, if it is known.
     """
 
@@ -67,7 +67,7 @@ class IndependentLabels(Proposal):
         return (noise < p).to(p.dtype)
 
     def sample_sparse(self, n: int) -> SparseLabels:
-        """Samples as lists of the labels that are on: memory and random numbers only for these.
+        """Samples as lists of the labels that are on; only these cost memory and random numbers.
 
         Labels with p > 1/2 are drawn individually. The others are a Poisson process (thinning, Lewis & Shedler 1979):
         events at rate −ln(1 − p) = softplus(logit) on each label of each sample, which is on if there is an event, so
@@ -76,20 +76,20 @@ class IndependentLabels(Proposal):
         """
         batch, _, labels = self.logits.shape
         logits = self.logits.detach().flatten()
-        likely = find_positive(logits)
+        likely_cells = find_positive(logits)
         # One draw for all examples: a label of an example is one cell of a long line of rates. In place, as new memory
         # costs more than the computation.
-        rates = at_least_float32(logits).exp().log1p_().index_fill_(0, likely, 0).double().cumsum_(0)
+        rates = at_least_float32(logits).exp().log1p_().index_fill_(0, likely_cells, 0).double().cumsum_(0)
         total = rates[-1].nan_to_num(0)  # a diverged net is reported by its loss
-        events = int(torch.poisson(n * total))
-        at = sort_ascending(torch.rand(events, dtype=torch.float64, device=logits.device)) * total
+        event_count = int(torch.poisson(n * total))
+        positions = sort_ascending(torch.rand(event_count, dtype=torch.float64, device=logits.device)) * total
         # Rounding may move the last events to the very end, after the last cell.
-        cells = torch.searchsorted(rates, at.clamp_(max=torch.nextafter(total, -total)), right=True)
-        sample = torch.randint(n, (events,), device=logits.device)
+        cells = torch.searchsorted(rates, positions.clamp_(max=torch.nextafter(total, -total)), right=True)
+        sample = torch.randint(n, (event_count,), device=logits.device)
 
-        p = logits[likely].double().sigmoid().unsqueeze(1)
-        on = find_true((torch.rand(len(likely), n, dtype=torch.float64, device=logits.device) < p).flatten())
-        cells, sample = torch.cat([cells, likely[on // n]]), torch.cat([sample, on % n])
+        p = logits[likely_cells].double().sigmoid().unsqueeze(1)
+        hits = find_true((torch.rand(len(likely_cells), n, dtype=torch.float64, device=logits.device) < p).flatten())
+        cells, sample = torch.cat([cells, likely_cells[hits // n]]), torch.cat([sample, hits % n])
         keys = sort_ascending(cells + (cells // labels * (n - 1) + sample) * labels)
         return SparseLabels.from_keys(torch.unique_consecutive(keys), (batch, n, labels))
 
@@ -108,10 +108,10 @@ class IndependentLabels(Proposal):
 
     def weighted_log_prob(self, y: Tensor, weights: Tensor) -> Tensor:
         logits = at_least_float32(self.logits)
-        off, on = weights.to(y.dtype)
-        present = y * on
+        absent_weight, present_weight = weights.to(y.dtype)
+        present = y * present_weight
         linear = inner_product(logits[:, 0], present) if logits.shape[1] == 1 else (present * logits).sum(-1)
-        return linear - (F.softplus(logits) * (present + (1 - y) * off)).sum(-1)
+        return linear - (F.softplus(logits) * (present + (1 - y) * absent_weight)).sum(-1)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         logits = at_least_float32(self.logits.detach())
@@ -144,8 +144,8 @@ def label_powers(logits: Tensor, t: Tensor) -> Tensor:
     without gradient."""
     # In float64 where the device has it.
     logits = logits.detach().to(torch.float32 if logits.device.type == "mps" else torch.float64).unsqueeze(1)
-    on, off = torch.sigmoid(logits), torch.sigmoid(-logits)
+    p_on, p_off = torch.sigmoid(logits), torch.sigmoid(-logits)
     t = t.unsqueeze(1)
-    each = torch.addcmul(off, on, t)  # at least t, so never 0
-    total = each.prod(2, keepdim=True)
-    return torch.div(on, each, out=each).mul_(total * t)
+    factors = torch.addcmul(p_off, p_on, t)  # at least t, so never 0
+    total = factors.prod(2, keepdim=True)
+    return torch.div(p_on, factors, out=factors).mul_(total * t)

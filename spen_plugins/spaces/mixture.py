@@ -18,15 +18,15 @@ from spen_plugins.spaces.spans import Spans
 
 @dataclass(frozen=True)
 class Mixture(Dependent):
-    """q(y | x) = Σ_k π_k q_k(y | x), exact in `log_prob`, `mean` and `sample`. `Mixture.of` makes one.
+    """q(y | x) = Σ_k π_k q_k(y | x), exact in `log_prob`, `mean` and `sample`. `Mixture.of` constructs it.
 
     `mode` is that of the independent variables with the mixture's mean, not the most probable output of the mixture:
     each label whose mean is above 1/2, or the tags whose means have the largest product, under the space's scheme and
-    unique types. `rsample` and `perturb` are of these independent variables, too. `log_prob` of a relaxed y takes that
-    of each component.
+    unique types. `rsample` and `perturb` use these independent variables too. For a relaxed y, `log_prob` takes each
+    component's `log_prob`.
 
     Args:
-        logits: of the independent variables with the mixture's mean.
+        logits: the logits of the independent variables with the mixture's mean.
         components: q_k, over outputs of the same space and mask; at least one.
         log_weights: ln π_k, normalised, `(component,)` or `(batch, component)`.
     """
@@ -36,30 +36,30 @@ class Mixture(Dependent):
 
     @classmethod
     def of(cls, components: Sequence[Proposal], log_weights: Tensor | None = None, **kept: Any) -> Mixture:
-        """The mixture of some distributions; differentiable in their parameters and in the weights.
+        """The mixture of several distributions; differentiable in their parameters and in the weights.
 
         Args:
             components: at least one, over outputs of the same space and mask.
-            log_weights: `(component,)` or `(batch, component)`, up to a constant; None: all are equal.
+            log_weights: `(component,)` or `(batch, component)`, up to a constant; None: equal weights.
             kept: further fields of a `Proposal`: `features`, `iterates`.
         """
         first = components[0]
         if log_weights is None:
             log_weights = at_least_float32(first.logits).new_zeros(len(components))
         log_weights = at_least_float32(log_weights).log_softmax(-1)
-        logits = _mean_logits(first.space, components, log_weights)
+        logits = _compute_mean_logits(first.space, components, log_weights)
         fields = {"components": tuple(components), "log_weights": log_weights, **kept}
         return cls(first.space, logits, first.mask, **fields)
 
     @property
     def exact(self) -> bool:
-        """True if all components are."""
+        """True if all components are exact."""
         return all(component.exact for component in self.components)
 
     @cached_property
     def mean(self) -> Tensor:
         with self.restore_grad_mode():
-            return _mean(self.components, self.log_weights)
+            return _average_means(self.components, self.log_weights)
 
     @property
     def pairs(self) -> Tensor:
@@ -68,13 +68,13 @@ class Mixture(Dependent):
         return (_align(self.log_weights.exp(), pairs[0].dim()) * pairs).sum(0)
 
     def span_posteriors(self, floor: float) -> Spans:
-        """The means of the components' posteriors; a component's counts as 0 below a hundredth of `floor`."""
+        """The mean posteriors; a component's posterior counts as 0 below a hundredth of `floor`."""
         parts = [component.span_posteriors(floor / 100) for component in self.components]
         weights = self.log_weights.detach().exp().double().reshape(-1, len(parts))
         weights = weights.expand(self.logits.shape[0], -1).to(parts[0].p.device)
         spans = Spans.join([part._replace(p=part.p * weights[part.row, k]) for k, part in enumerate(parts)])
-        places, group = torch.stack(spans[:4]).unique_consecutive(dim=1, return_inverse=True)
-        spans = Spans(*places, spans.p.new_zeros(places.shape[1]).index_add_(0, group, spans.p))
+        places, groups = torch.stack(spans[:4]).unique_consecutive(dim=1, return_inverse=True)
+        spans = Spans(*places, spans.p.new_zeros(places.shape[1]).index_add_(0, groups, spans.p))
         return spans.pick(spans.p > floor)
 
     @property
@@ -82,26 +82,26 @@ class Mixture(Dependent):
         return self._closest_independent.mode
 
     def sample(self, n: int) -> Tensor:
-        """`n` outputs, each from a component drawn anew; a component makes no more than its share."""
+        """`n` outputs, each from an independently drawn component; a component draws no more than its share."""
         batch = self.logits.shape[0]
         weights = self.log_weights.detach().exp()
         chosen = torch.multinomial(weights.expand(batch, -1), n, replacement=True)
         samples = self.logits.new_zeros(batch, n, *self.logits.shape[2:])
         for k, component in enumerate(self.components):
-            here = chosen == k
-            place = here.cumsum(1) - 1
-            if (most := int(place.max()) + 1) > 0:
-                drawn = component.sample(most).to(samples.dtype)
-                rows, columns = here.nonzero(as_tuple=True)
-                samples[rows, columns] = drawn[rows, place[rows, columns]]
+            is_chosen = chosen == k
+            ranks = is_chosen.cumsum(1) - 1
+            if (count := int(ranks.max()) + 1) > 0:
+                outputs = component.sample(count).to(samples.dtype)
+                rows, columns = is_chosen.nonzero(as_tuple=True)
+                samples[rows, columns] = outputs[rows, ranks[rows, columns]]
         return samples
 
     def log_prob(self, y: Tensor) -> Tensor:
-        each = torch.stack([component.log_prob(y) for component in self.components])
-        return torch.logsumexp(_align(self.log_weights, 2) + each, 0)
+        log_probs = torch.stack([component.log_prob(y) for component in self.components])
+        return torch.logsumexp(_align(self.log_weights, 2) + log_probs, 0)
 
     def label_powers(self, t: Tensor) -> Tensor | None:
-        """The mean of the components'."""
+        """The mean of the components' label powers."""
         parts = [component.label_powers(t) for component in self.components]
         if any(part is None for part in parts):
             return None
@@ -127,7 +127,7 @@ class Mixture(Dependent):
 
 
 def average(proposals: Sequence[Proposal]) -> Proposal:
-    """The mean of some distributions; of one, itself."""
+    """The mean of the distributions; a single one is returned as it is."""
     return proposals[0] if len(proposals) == 1 else Mixture.of(proposals)
 
 
@@ -137,30 +137,30 @@ def _align(weights: Tensor, dim: int) -> Tensor:
     return weights[(..., *[None] * (dim - 1))]
 
 
-def _mean(components: Sequence[Proposal], log_weights: Tensor) -> Tensor:
+def _average_means(components: Sequence[Proposal], log_weights: Tensor) -> Tensor:
     means = torch.stack([component.mean for component in components])
     return (_align(log_weights.exp(), means[0].dim()) * means).sum(0)
 
 
-def _mean_logits(space: OutputSpace, components: Sequence[Proposal], log_weights: Tensor) -> Tensor:
+def _compute_mean_logits(space: OutputSpace, components: Sequence[Proposal], log_weights: Tensor) -> Tensor:
     """Logits of independent variables with the mean of the components, in log space: small probabilities are exact."""
     if not space.discrete:
-        return _mean(components, log_weights)
-    log_p, log_rest = (torch.stack(parts) for parts in zip(*map(_log_means, components), strict=True))
+        return _average_means(components, log_weights)
+    log_p, log_complement = (torch.stack(parts) for parts in zip(*map(_compute_log_means, components), strict=True))
     weights = _align(log_weights, log_p[0].dim())
-    on = torch.logsumexp(weights + log_p, 0)
-    return on if space.simplex else on - torch.logsumexp(weights + log_rest, 0)
+    log_on = torch.logsumexp(weights + log_p, 0)
+    return log_on if space.simplex else log_on - torch.logsumexp(weights + log_complement, 0)
 
 
-def _log_means(component: Proposal) -> tuple[Tensor, Tensor]:
-    """ln of the mean, and of one minus it, of the mean's shape; the second is none of a simplex, and a repetition."""
+def _compute_log_means(component: Proposal) -> tuple[Tensor, Tensor]:
+    """ln of the mean and ln of one minus the mean, of the mean's shape; for a simplex, the second repeats the first."""
     space, logits = component.space, at_least_float32(component.logits)
     if type(component) is type(space.independent(component.logits, component.mask)):
         if space.simplex:
             return (log_p := logits.log_softmax(-1)), log_p
         return F.logsigmoid(logits), F.logsigmoid(-logits)
-    if isinstance(component, Mixture):  # its logits are those of its mean
-        return _log_means(component._closest_independent)
+    if isinstance(component, Mixture):  # its logits are its mean's
+        return _compute_log_means(component._closest_independent)
     mean = at_least_float32(component.mean)
     tiny = torch.finfo(mean.dtype).tiny
     return mean.clamp(min=tiny).log(), (1 - mean).clamp(min=tiny).log()

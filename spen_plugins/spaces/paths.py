@@ -1,4 +1,4 @@
-"""The best path through additive scores (Viterbi 1967), also with each span of chosen types at most once."""
+"""The best path through additive scores (Viterbi 1967), optionally with at most one span of each chosen type."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_possible(
 ) -> Tensor:
     """True where the score of a path is above −∞, `(batch,)`.
 
-    Shapes: tags `(batch, token)`, at least one token; the others as of `viterbi`.
+    Shapes: tags `(batch, token)`, at least one token; the others as in `viterbi`.
     """
     links = transitions[tags[:, :-1], tags[:, 1:]] > float("-inf")
     if mask is not None:
@@ -55,7 +55,7 @@ def is_possible(
 
 
 class Scores(NamedTuple):
-    """Additive scores of paths, as of `viterbi`."""
+    """Additive scores of paths, as in `viterbi`."""
 
     emissions: Tensor
     mask: Tensor | None
@@ -64,7 +64,7 @@ class Scores(NamedTuple):
     end: Tensor | None = None
 
     def rows(self, chosen: Tensor) -> Scores:
-        """The scores of some rows, by a mask or by their numbers."""
+        """The scores of the rows that a mask or indices select."""
         mask = None if self.mask is None else self.mask[chosen]
         return self._replace(emissions=self.emissions[chosen], mask=mask)
 
@@ -73,64 +73,64 @@ def begin_once(tags: Tensor, scores: Scores, begins: Tensor) -> Tensor:
     """The best paths among those that begin each type at most once.
 
     Only types that a path repeats are limited, until it repeats none: a path that is the best under some of the limits
-    and obeys all of them is the best under all. Rows that repeat nothing cost a look.
+    and obeys all of them is the best under all. Rows without repeated types cost one check.
 
     Args:
         tags: `(batch, token)`, the best paths without the limit.
-        scores: of the paths; the transitions are −∞ where a scheme forbids them.
-        begins: `(type, tag)` boolean, the tags that begin a span of each type, each of at most one.
+        scores: the paths' scores; the transitions are −∞ where a scheme forbids them.
+        begins: `(type, tag)` boolean, the tags that begin a span of each type; a path has at most one span of each.
 
     Returns:
         Tag indices `(batch, token)`, 0 on padding.
     """
-    limited = begins.new_zeros(len(tags), len(begins))
+    is_limited = begins.new_zeros(len(tags), len(begins))
     while True:
-        there = begins.t()[tags]
+        begins_type = begins.t()[tags]
         if scores.mask is not None:
-            there = there & scores.mask.unsqueeze(-1)
-        repeated = there.sum(1) > 1
-        wrong = repeated.any(1)
-        if not wrong.any():
+            begins_type = begins_type & scores.mask.unsqueeze(-1)
+        is_repeated = begins_type.sum(1) > 1
+        has_repeats = is_repeated.any(1)
+        if not has_repeats.any():
             return tags
-        limited = limited | repeated
-        count = limited.sum(1)
+        is_limited = is_limited | is_repeated
+        count = is_limited.sum(1)
         tags = tags.clone()
-        for n in count[wrong].unique().tolist():
-            rows = (wrong & (count == n)).nonzero()[:, 0]
-            tags[rows] = _find_limited(scores.rows(rows), begins, limited[rows], n)
+        for n in count[has_repeats].unique().tolist():
+            rows = (has_repeats & (count == n)).nonzero()[:, 0]
+            tags[rows] = _find_limited(scores.rows(rows), begins, is_limited[rows], n)
 
 
-def _find_limited(scores: Scores, begins: Tensor, limited: Tensor, count: int) -> Tensor:
-    """`viterbi` over states (set, tag): the limited types that have begun, as bits, `count` of them in each row."""
+def _find_limited(scores: Scores, begins: Tensor, is_limited: Tensor, count: int) -> Tensor:
+    """`viterbi` over states (set, tag). The set has a bit for each of a row's `count` limited types, 1 once begun."""
     emissions, mask, transitions, start, end = scores
     length, k = emissions.shape[1:]
-    rank = limited.cumsum(1) - 1
-    bits = torch.where(limited, 1 << rank.clamp(min=0), 0).to(emissions.dtype) @ begins.to(emissions.dtype)
-    bit = bits.long().unsqueeze(1)  # (row, 1, tag): what a tag adds to the set
+    rank = is_limited.cumsum(1) - 1
+    bits = torch.where(is_limited, 1 << rank.clamp(min=0), 0).to(emissions.dtype) @ begins.to(emissions.dtype)
+    bit = bits.long().unsqueeze(1)  # (row, 1, tag): the bit that a tag adds to the set
     sets = torch.arange(1 << count, device=emissions.device).view(1, -1, 1)
-    allowed = (sets & bit) == bit
-    before = sets - torch.where(allowed, bit, 0)  # (row, set, tag): the set before the tag
+    is_allowed = (sets & bit) == bit
+    previous_sets = sets - torch.where(is_allowed, bit, 0)  # (row, set, tag): the set before each tag
     backwards = transitions.t().contiguous()
 
-    def only(values: Tensor, here: Tensor) -> Tensor:
-        return values.masked_fill(~here, float("-inf"))
+    def restrict(values: Tensor, condition: Tensor) -> Tensor:
+        return values.masked_fill(~condition, float("-inf"))
 
-    best = only((start + emissions[:, 0]).unsqueeze(1).expand(before.shape), sets == bit)
+    best = restrict((start + emissions[:, 0]).unsqueeze(1).expand(previous_sets.shape), sets == bit)
     rows = [best]
     for t in range(1, length):
-        reached = (best.unsqueeze(2) + backwards).amax(-1)
-        value = only(reached.gather(1, before), allowed) + emissions[:, t].unsqueeze(1)
+        arrivals = (best.unsqueeze(2) + backwards).amax(-1)
+        value = restrict(arrivals.gather(1, previous_sets), is_allowed) + emissions[:, t].unsqueeze(1)
         best = value if mask is None else torch.where(mask[:, t, None, None], value, best)
         rows.append(best)
-    place = (best if end is None else best + end).flatten(1).argmax(1)
-    number = torch.arange(len(place), device=place.device)
-    path = [place % k]
+    state = (best if end is None else best + end).flatten(1).argmax(1)
+    row_numbers = torch.arange(len(state), device=state.device)
+    path = [state % k]
     for t in range(length - 1, 0, -1):
         # The predecessor is recomputed for the path alone, so no back-pointers are stored.
-        earlier = before[number, place // k, place % k]
-        tag = (rows[t - 1][number, earlier] + backwards[place % k]).argmax(-1)
-        previous = earlier * k + tag
-        place = previous if mask is None else torch.where(mask[:, t], previous, place)
-        path.append(place % k)
+        previous_set = previous_sets[row_numbers, state // k, state % k]
+        tag = (rows[t - 1][row_numbers, previous_set] + backwards[state % k]).argmax(-1)
+        previous_state = previous_set * k + tag
+        state = previous_state if mask is None else torch.where(mask[:, t], previous_state, state)
+        path.append(state % k)
     tags = torch.stack(path[::-1], 1)
     return tags if mask is None else tags * mask

@@ -19,21 +19,23 @@ class Transitions(NamedTuple):
 
 
 def allowed_transitions(tags: Sequence[str], scheme: str) -> Transitions:
-    """Allowed transitions, first and last tags under "none", "bio" or "bioes"; kept for the next batch."""
+    """Allowed transitions, first and last tags under "none", "bio" or "bioes"; cached."""
     return _list_transitions(tuple(tags), scheme)
 
 
 @lru_cache(maxsize=16)
-@torch.inference_mode(False)  # what a first call there has would be refused in training
+@torch.inference_mode(False)  # inference tensors would fail in training
 def _list_transitions(tags: tuple[str, ...], scheme: str) -> Transitions:
     parts = [find_parts(tag, scheme) for tag in tags]
-    goes_on = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
+    is_continuation = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
     is_open = torch.tensor([prefix in ("B", "I") for prefix, _ in parts])
-    same = torch.tensor([[bool(x) and x == y for _, y in parts] for _, x in parts])
-    linked = same & is_open.unsqueeze(1) & goes_on.unsqueeze(0)
+    has_same_type = torch.tensor([[bool(x) and x == y for _, y in parts] for _, x in parts])
+    is_linked = has_same_type & is_open.unsqueeze(1) & is_continuation.unsqueeze(0)
     if scheme == "bioes":
-        return Transitions(linked | ~(is_open.unsqueeze(1) | goes_on.unsqueeze(0)), ~goes_on, ~is_open)
-    return Transitions(linked | ~goes_on.unsqueeze(0), ~goes_on, torch.ones_like(goes_on))
+        return Transitions(
+            is_linked | ~(is_open.unsqueeze(1) | is_continuation.unsqueeze(0)), ~is_continuation, ~is_open
+        )
+    return Transitions(is_linked | ~is_continuation.unsqueeze(0), ~is_continuation, torch.ones_like(is_continuation))
 
 
 def find_parts(tag: str, scheme: str) -> tuple[str, str]:
@@ -46,9 +48,10 @@ def find_parts(tag: str, scheme: str) -> tuple[str, str]:
 class SpanLinks(NamedTuple):
     """Compact transitions of a scheme: a tag that continues a span has two predecessors, the others share theirs.
 
-    `inner` are the indices of the continuing tags (I-x, E-x); `opening` the B-x and `within` the I-x before each, equal
-    if only one exists, its own index if none does; all `(inner,)`. `unfinished` `(open,)` are the tags that only an
-    inner one may follow, and that can't be last: B-x and I-x under BIOES, none under BIO.
+    `inner` are the indices of the continuing tags (I-x, E-x). `opening` and `within` are the B-x and the I-x that may
+    precede each of them: equal if only one exists, the tag's own index if neither does. All three are `(inner,)`.
+    `unfinished` `(open,)` are the tags that only an inner tag may follow, and that can't be last: B-x and I-x under
+    BIOES, none under BIO.
     """
 
     inner: Tensor
@@ -59,10 +62,10 @@ class SpanLinks(NamedTuple):
 
 def span_links(tags: list[str], scheme: str) -> SpanLinks:
     """The links of "bio" or "bioes"; empty under "none"."""
-    number = {tag: i for i, tag in enumerate(tags)}
+    tag_indices = {tag: i for i, tag in enumerate(tags)}
     parts = [find_parts(tag, scheme) for tag in tags]
     inner = [i for i, (prefix, _) in enumerate(parts) if prefix in ("I", "E")]
-    within = [number.get(f"I-{parts[i][1]}", number.get(f"B-{parts[i][1]}", i)) for i in inner]
-    opening = [number.get(f"B-{parts[i][1]}", other) for i, other in zip(inner, within, strict=True)]
+    within = [tag_indices.get(f"I-{parts[i][1]}", tag_indices.get(f"B-{parts[i][1]}", i)) for i in inner]
+    opening = [tag_indices.get(f"B-{parts[i][1]}", fallback) for i, fallback in zip(inner, within, strict=True)]
     unfinished = [i for i, (prefix, _) in enumerate(parts) if prefix in ("B", "I") and scheme == "bioes"]
-    return SpanLinks(*(torch.tensor(numbers, dtype=torch.long) for numbers in (inner, opening, within, unfinished)))
+    return SpanLinks(*(torch.tensor(indices, dtype=torch.long) for indices in (inner, opening, within, unfinished)))

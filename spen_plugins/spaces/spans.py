@@ -1,4 +1,4 @@
-"""Labelled spans in sequences of tags: their posteriors, and the set without overlap that is worth most."""
+"""Labelled spans in sequences of tags: their posteriors, and the best set without overlap."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor
 from spen_plugins.spaces.schemes import find_parts
 
 Follow = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-"""Rows, tokens from the second on, the tag before each and its own -> the probability of its tag given the one before;
-all `(span,)`."""
+"""Rows, tokens (never the first), previous tags and tags -> the probability of each tag given the previous tag; all
+`(span,)`."""
 
 
 class Spans(NamedTuple):
@@ -25,13 +25,13 @@ class Spans(NamedTuple):
     p: Tensor
 
     def pick(self, chosen: Tensor) -> Spans:
-        """Some of the spans, by a mask or by their numbers."""
-        numbers = chosen.nonzero().squeeze(1) if chosen.dtype == torch.bool else chosen  # not once for each field
-        return Spans(*(values.index_select(0, numbers) for values in self))
+        """The spans that a mask or indices select."""
+        indices = chosen.nonzero().squeeze(1) if chosen.dtype == torch.bool else chosen  # not once for each field
+        return Spans(*(values.index_select(0, indices) for values in self))
 
     @classmethod
     def join(cls, parts: Sequence[Spans]) -> Spans:
-        """All spans of the parts, by row, then by end."""
+        """All spans of the parts, ordered by row, then by end."""
         spans = cls(*(torch.cat(values) for values in zip(*parts, strict=True)))
         order = torch.arange(len(spans.row), device=spans.row.device)
         for key in (spans.type, spans.start, spans.end, spans.row):
@@ -44,7 +44,7 @@ class SpanTags(NamedTuple):
 
     `types` are in alphabetical order; `begin`, `inside`, `end`, `single`, `(type,)`, the tags of a span's first, inner
     and last word and of its only one, -1 where there is none; `outside` the tag O, -1 without one. Under BIO, where
-    `closes` is false, a last word has the tag of an inner one, and an only word that of a first one.
+    `closes` is false, a span's last word has the tag of an inner word, and a single word that of a first word.
     """
 
     types: tuple[str, ...]
@@ -56,12 +56,12 @@ class SpanTags(NamedTuple):
     closes: bool
 
     def write(self, spans: Spans, mask: Tensor) -> Tensor:
-        """The tags `(row, token)` of sentences with these spans, which don't overlap; 0 on padding, `mask`'s."""
+        """The tags `(row, token)` of sentences with these spans, which don't overlap; 0 where `mask` is false."""
         tags = torch.full(mask.shape, max(self.outside, 0), dtype=torch.long)
         row, start, end, kind, _ = (values.cpu() for values in spans)
         size = end - start
-        place = torch.arange(int(size.sum())) + (start - size.cumsum(0) + size).repeat_interleave(size)
-        tags[row.repeat_interleave(size), place] = self.inside[kind].repeat_interleave(size)
+        tokens = torch.arange(int(size.sum())) + (start - size.cumsum(0) + size).repeat_interleave(size)
+        tags[row.repeat_interleave(size), tokens] = self.inside[kind].repeat_interleave(size)
         tags[row, end - 1] = self.end[kind]
         tags[row, start] = torch.where(size == 1, self.single[kind], self.begin[kind])
         return tags.to(mask.device) * mask
@@ -71,71 +71,71 @@ def span_tags(tags: Sequence[str], scheme: str) -> SpanTags | None:
     """The tags of spans under "bio" or "bioes"; None under "none"."""
     if scheme == "none":
         return None
-    number = {tag: i for i, tag in enumerate(tags)}
+    tag_indices = {tag: i for i, tag in enumerate(tags)}
     types = tuple(sorted({kind for prefix, kind in (find_parts(tag, scheme) for tag in tags) if prefix}))
 
     def find(letter: str) -> Tensor:
-        return torch.tensor([number.get(f"{letter}-{kind}", -1) for kind in types], dtype=torch.long)
+        return torch.tensor([tag_indices.get(f"{letter}-{kind}", -1) for kind in types], dtype=torch.long)
 
     begin, inside, closes = find("B"), find("I"), scheme == "bioes"
     end, single = (find("E"), find("S")) if closes else (inside, begin)
-    return SpanTags(types, number.get("O", -1), begin, inside, end, single, closes)
+    return SpanTags(types, tag_indices.get("O", -1), begin, inside, end, single, closes)
 
 
 def find_spans(p: Tensor, follow: Follow, tags: SpanTags, mask: Tensor | None, floor: float) -> Spans:
     """The spans whose posterior under a chain of tags is above a floor, of any length.
 
     A span has its first tag, the tags inside, and after it no tag that continues it. No span has a higher posterior
-    than its beginning, so that beginnings at or below the floor are dropped: about 1 / floor per token are left.
+    than its beginning, so beginnings at or below the floor are dropped: about 1 / floor per token remain.
 
     Args:
         p: marginals, `(batch, token, tag)`.
         follow: the chain's conditional probabilities.
-        tags: of the scheme.
+        tags: the scheme's tags.
         mask: `(batch, token)`; None: no padding.
         floor: at least 0.
     """
-    begin, inside, end, single = (numbers.to(p.device) for numbers in (tags.begin, tags.inside, tags.end, tags.single))
+    begin, inside, end, single = (indices.to(p.device) for indices in (tags.begin, tags.inside, tags.end, tags.single))
     lengths = p.new_full((len(p),), p.shape[1], dtype=torch.long) if mask is None else mask.sum(1)
-    here = torch.arange(p.shape[1], device=p.device) < lengths[:, None]
+    is_token = torch.arange(p.shape[1], device=p.device) < lengths[:, None]
 
-    def marginal(numbers: Tensor) -> Tensor:
-        return p[..., numbers.clamp(min=0)] * ((numbers >= 0) & here[..., None])
+    def select_marginals(indices: Tensor) -> Tensor:
+        return p[..., indices.clamp(min=0)] * ((indices >= 0) & is_token[..., None])
 
-    first, found = marginal(begin), []
+    begin_p, parts = select_marginals(begin), []
     if tags.closes:
-        alone = marginal(single)
-        row, start, kind = (alone > floor).nonzero(as_tuple=True)
-        found.append(Spans(row, start, start + 1, kind, alone[row, start, kind]))
-    row, start, kind = (first > floor).nonzero(as_tuple=True)
-    spans, last = Spans(row, start, start + 1, kind, first[row, start, kind]), begin[kind]
+        single_p = select_marginals(single)
+        row, start, kind = (single_p > floor).nonzero(as_tuple=True)
+        parts.append(Spans(row, start, start + 1, kind, single_p[row, start, kind]))
+    row, start, kind = (begin_p > floor).nonzero(as_tuple=True)
+    spans, last = Spans(row, start, start + 1, kind, begin_p[row, start, kind]), begin[kind]
     while True:
-        inner = spans.p * _follow(follow, spans, last, inside, lengths)
+        inner_p = spans.p * _follow(follow, spans, last, inside, lengths)
         if tags.closes:
-            closed = spans.p * _follow(follow, spans, last, end, lengths)
-            found.append(spans._replace(end=spans.end + 1, p=closed).pick(closed > floor))
+            closed_p = spans.p * _follow(follow, spans, last, end, lengths)
+            parts.append(spans._replace(end=spans.end + 1, p=closed_p).pick(closed_p > floor))
         else:
-            found.append(spans._replace(p=spans.p - inner).pick(spans.p - inner > floor))
-        goes_on = inner > floor
+            parts.append(spans._replace(p=spans.p - inner_p).pick(spans.p - inner_p > floor))
+        goes_on = inner_p > floor
         if not goes_on.any():
-            return Spans.join(found)
-        spans = spans._replace(end=spans.end + 1, p=inner).pick(goes_on)
+            return Spans.join(parts)
+        spans = spans._replace(end=spans.end + 1, p=inner_p).pick(goes_on)
         last = inside[spans.type]
 
 
-def _follow(follow: Follow, spans: Spans, last: Tensor, numbers: Tensor, lengths: Tensor) -> Tensor:
-    """The probability that the word after each beginning has its type's tag, 0 where there is no such word or tag."""
-    tag = numbers[spans.type]
-    there = ((tag >= 0) & (spans.end < lengths[spans.row])).nonzero().squeeze(1)
-    some = (values.index_select(0, there) for values in (spans.row, spans.end, last, tag))
-    return torch.zeros_like(spans.p).index_copy_(0, there, follow(*some))
+def _follow(follow: Follow, spans: Spans, last: Tensor, type_tags: Tensor, lengths: Tensor) -> Tensor:
+    """The probability that the word after each beginning has its type's tag; 0 if there is no such word or tag."""
+    tag = type_tags[spans.type]
+    indices = ((tag >= 0) & (spans.end < lengths[spans.row])).nonzero().squeeze(1)
+    arguments = (values.index_select(0, indices) for values in (spans.row, spans.end, last, tag))
+    return torch.zeros_like(spans.p).index_copy_(0, indices, follow(*arguments))
 
 
 def best_spans(spans: Spans, threshold: float, unique: Tensor | None = None) -> Spans:
-    """The set without overlap of largest Σ (p − threshold), in each row (weighted interval scheduling).
+    """The set of spans without overlap that has the largest Σ (p − threshold), per row (weighted interval scheduling).
 
-    Unique types are limited as in `begin_once`: only those that a set repeats, until it repeats none, so that the set
-    is the best one under the limits.
+    As in `begin_once`, unique types are limited only if a set repeats them, until it repeats none, so the set is the
+    best one under all limits.
 
     Args:
         spans: candidates.
@@ -151,57 +151,60 @@ def best_spans(spans: Spans, threshold: float, unique: Tensor | None = None) -> 
     if unique is None:
         return spans.pick(chosen)
     unique = unique.to(spans.row.device)
-    limited = torch.zeros(int(spans.row.max()) + 1, len(unique), dtype=torch.bool, device=spans.row.device)
+    is_limited = torch.zeros(int(spans.row.max()) + 1, len(unique), dtype=torch.bool, device=spans.row.device)
     while True:
-        count = torch.zeros(limited.shape, dtype=torch.long, device=spans.row.device)
+        count = torch.zeros(is_limited.shape, dtype=torch.long, device=spans.row.device)
         count.index_put_((spans.row, spans.type), chosen.long(), accumulate=True)
-        repeated = (count > 1) & unique
-        wrong = repeated.any(1)
-        if not wrong.any():
+        is_repeated = (count > 1) & unique
+        has_repeats = is_repeated.any(1)
+        if not has_repeats.any():
             return spans.pick(chosen)
-        limited |= repeated
-        bit = torch.where(limited, 1 << (limited.cumsum(1) - 1).clamp(min=0), 0)[spans.row, spans.type]
-        again = wrong[spans.row]
-        chosen[again] = _schedule(spans.pick(again), gain[again], bit[again])
+        is_limited |= is_repeated
+        bit = torch.where(is_limited, 1 << (is_limited.cumsum(1) - 1).clamp(min=0), 0)[spans.row, spans.type]
+        is_affected = has_repeats[spans.row]
+        chosen[is_affected] = _schedule(spans.pick(is_affected), gain[is_affected], bit[is_affected])
 
 
 def _schedule(spans: Spans, gain: Tensor, bit: Tensor) -> Tensor:
-    """The spans `(span,)` boolean of the best set of each row, over states (words, limited types so far, as bits).
+    """True for the spans of the best set of each row, `(span,)`, over states (words, limited types so far, as bits).
 
     Args:
-        spans: by row, then by end.
-        bit: `(span,)` of a span's type, 0 if the type may be repeated.
+        spans: ordered by row, then by end.
+        bit: `(span,)`, the bit of each span's type, 0 if the type may be repeated.
     """
     _, row = spans.row.unique_consecutive(return_inverse=True)
     rows, tokens = int(row[-1]) + 1, int(spans.end.max())
     device = row.device
     sets = torch.arange(int(bit.max()) * 2 or 1, device=device)
-    allowed = (sets & bit[:, None]) == bit[:, None]
-    before = sets ^ torch.where(allowed, bit[:, None], 0)
+    is_allowed = (sets & bit[:, None]) == bit[:, None]
+    previous_sets = sets ^ torch.where(is_allowed, bit[:, None], 0)
     best = gain.new_full((tokens + 1, rows, len(sets)), -torch.inf)
     best[0, :, 0] = 0
-    pick = torch.full(best.shape, -1, device=device)
+    picks = torch.full(best.shape, -1, device=device)
     order = spans.end.argsort(stable=True)
     ends = torch.bincount(spans.end, minlength=tokens + 1).cumsum(0).tolist()
     for token in range(1, tokens + 1):
         best[token] = best[token - 1]
-        numbers = order[ends[token - 1] : ends[token]]
-        if not len(numbers):
+        candidates = order[ends[token - 1] : ends[token]]
+        if not len(candidates):
             continue
-        to = row[numbers]
-        value = best[spans.start[numbers, None], to[:, None], before[numbers]] + gain[numbers, None]
-        value = value.masked_fill(~allowed[numbers], -torch.inf)
-        best[token].scatter_reduce_(0, to[:, None].expand_as(value), value, "amax")
-        wins = (value == best[token, to]) & (value > best[token - 1, to])
-        which, at = wins.nonzero(as_tuple=True)
-        pick[token, to[which], at] = numbers[which]
-    every = torch.arange(rows, device=device)
+        target_rows = row[candidates]
+        value = (
+            best[spans.start[candidates, None], target_rows[:, None], previous_sets[candidates]]
+            + gain[candidates, None]
+        )
+        value = value.masked_fill(~is_allowed[candidates], -torch.inf)
+        best[token].scatter_reduce_(0, target_rows[:, None].expand_as(value), value, "amax")
+        wins = (value == best[token, target_rows]) & (value > best[token - 1, target_rows])
+        span_index, set_index = wins.nonzero(as_tuple=True)
+        picks[token, target_rows[span_index], set_index] = candidates[span_index]
+    row_numbers = torch.arange(rows, device=device)
     state = best[tokens].argmax(1)
-    place, chosen = torch.full_like(state, tokens), torch.zeros_like(row, dtype=torch.bool)
+    position, chosen = torch.full_like(state, tokens), torch.zeros_like(row, dtype=torch.bool)
     for token in range(tokens, 0, -1):
-        number = torch.where(place == token, pick[token, every, state], -1)
-        taken = number >= 0
-        chosen[number[taken]] = True
-        state = torch.where(taken, state ^ bit[number], state)
-        place = torch.where(taken, spans.start[number], place.clamp(max=token - 1))
+        span_numbers = torch.where(position == token, picks[token, row_numbers, state], -1)
+        is_taken = span_numbers >= 0
+        chosen[span_numbers[is_taken]] = True
+        state = torch.where(is_taken, state ^ bit[span_numbers], state)
+        position = torch.where(is_taken, spans.start[span_numbers], position.clamp(max=token - 1))
     return chosen

@@ -1,4 +1,4 @@
-"""Lists of the labels that are on, and sums over rows of a matrix by them: products with derivatives of any order."""
+"""Lists of the labels that are on, and sums of matrix rows over them, with derivatives of any order."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Lists:
         owners = find_lists(self.offsets, self.indices.shape[0])
         starts = find_starts(self.indices, self.columns)
         if self.values is None:
-            other = Lists(sort_ascending(self.indices * rows + owners) % max(rows, 1), starts, rows)
+            transposed = Lists(sort_ascending(self.indices * rows + owners) % max(rows, 1), starts, rows)
         else:
             order = self.indices.argsort(stable=True)
-            other = Lists(owners[order], starts, rows, self.values[order])
-        other.__dict__["transposed"] = self
-        return other
+            transposed = Lists(owners[order], starts, rows, self.values[order])
+        transposed.__dict__["transposed"] = self
+        return transposed
 
     def sums(self, weight: Tensor) -> Tensor:
         """S W, `(columns, size)` -> `(lists, size)`."""
@@ -108,11 +108,11 @@ class SparseLabels:
 
     @classmethod
     def from_keys(cls, keys: Tensor, shape: tuple[int, ...]) -> SparseLabels:
-        """From ascending indices `(total,)` into the flat dense tensor."""
+        """Sparse labels from ascending indices `(total,)` into the flat dense tensor."""
         rows = keys // shape[2]
-        bags = cls(keys - rows * shape[2], find_starts(rows, shape[0] * shape[1]), tuple(shape))
-        bags.__dict__["rows"] = rows
-        return bags
+        sets = cls(keys - rows * shape[2], find_starts(rows, shape[0] * shape[1]), tuple(shape))
+        sets.__dict__["rows"] = rows
+        return sets
 
     @cached_property
     def rows(self) -> Tensor:
@@ -150,13 +150,13 @@ class SparseLabels:
         return self._lists.sums(weight)
 
     def join(self, other: SparseLabels) -> SparseLabels:
-        """These samples, then those of `other`, for each example."""
+        """These samples of each example, followed by those of `other`."""
         batch, a, labels = self.shape
         b = other.shape[1]
 
-        def shift_keys(bags: SparseLabels, shift: int) -> Tensor:
-            example = bags.rows if bags.shape[1] == 1 else bags.rows // bags.shape[1]
-            return (bags.rows + example * (a + b - bags.shape[1]) + shift) * labels + bags.indices
+        def shift_keys(sets: SparseLabels, shift: int) -> Tensor:
+            example = sets.rows if sets.shape[1] == 1 else sets.rows // sets.shape[1]
+            return (sets.rows + example * (a + b - sets.shape[1]) + shift) * labels + sets.indices
 
         keys = sort_ascending(torch.cat([shift_keys(self, 0), shift_keys(other, a)]))
         return SparseLabels.from_keys(keys, (batch, a + b, labels))
@@ -173,6 +173,6 @@ def find_positive(values: Tensor) -> Tensor:
     """Ascending indices of the positive elements of `values` `(n,)`; searches only blocks that have one."""
     size = 64
     blocks = (F.pad(values, (0, -len(values) % size)) if len(values) % size else values).view(-1, size)
-    filled = find_true(blocks.amax(1) > 0)
-    inside = find_true((blocks[filled] > 0).flatten())
-    return filled[inside // size] * size + inside % size
+    filled_blocks = find_true(blocks.amax(1) > 0)
+    offsets = find_true((blocks[filled_blocks] > 0).flatten())
+    return filled_blocks[offsets // size] * size + offsets % size

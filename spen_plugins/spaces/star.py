@@ -1,4 +1,4 @@
-"""Label sets whose pairs all have one of a few hubs: sums in closed form, given the hubs' values."""
+"""Label sets in which every pair includes one of a few hubs: sums in closed form, given the hubs' values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spen_plugins.spaces.labels import DependentLabels, label_powers
 SURE = 1e4
 """Log-odds of a hub whose value is given."""
 RARE = 1e-10
-"""Probability of hubs' values that are left out of expected F1."""
+"""Largest probability of hubs' values that are left out of expected F1."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Star:
 
     Args:
         scores: s, `(batch, label)`.
-        pairs: w, `(batch, hub, label)`; that of two hubs counts in the row of the first one, and no other hub's.
+        pairs: w, `(batch, hub, label)`; a pair of two hubs counts only in the row of the first hub.
         hubs: indices of the hubs, `(hub,)`, all different.
     """
 
@@ -50,22 +50,22 @@ class Star:
         return labels.index_fill(0, self.hubs, True)
 
     def _restore_grad_mode(self) -> torch.set_grad_enabled:
-        """Gradients if the scores have some: cached values must not depend on the mode of the first access."""
+        """The gradient mode of the scores: cached values must not depend on the mode of the first access."""
         return torch.set_grad_enabled(self.scores.requires_grad or self.pairs.requires_grad)
 
     @cached_property
     def between(self) -> Tensor:
-        """The pairs that count, `(batch, hub, label)`: not those of a hub with itself or an earlier one."""
-        place = torch.arange(len(self.hubs), device=self.hubs.device)
+        """The pairs that count, `(batch, hub, label)`: 0 for a hub with itself or an earlier hub."""
+        order = torch.arange(len(self.hubs), device=self.hubs.device)
         counts = torch.ones_like(self.pairs[0]).index_copy(
-            1, self.hubs, (place.unsqueeze(1) < place).to(self.pairs.dtype)
+            1, self.hubs, (order.unsqueeze(1) < order).to(self.pairs.dtype)
         )
         with self._restore_grad_mode():
             return self.pairs * counts
 
     @cached_property
     def odds(self) -> Tensor:
-        """Log-odds of each label given the hubs' values, `(batch, value, label)`; those of hubs are of no use."""
+        """Log-odds of each label given the hubs' values, `(batch, value, label)`; the hubs' entries are unused."""
         with self._restore_grad_mode(), torch.autocast(self.scores.device.type, enabled=False):
             return self.scores.unsqueeze(1) + self.values @ self.between
 
@@ -73,26 +73,26 @@ class Star:
     def hub_scores(self) -> Tensor:
         """Scores of the hubs' values themselves, `(batch, value)`."""
         with self._restore_grad_mode():
-            own = self.between[:, :, self.hubs]
-            pairs = torch.einsum("ah,bhg,ag->ba", self.values, own, self.values)
+            hub_pairs = self.between[:, :, self.hubs]
+            pairs = torch.einsum("ah,bhg,ag->ba", self.values, hub_pairs, self.values)
             return self.scores[:, self.hubs] @ self.values.t() + pairs
 
     @cached_property
     def log_weights(self) -> Tensor:
         """Scores of the hubs' values, summed over all other labels, `(batch, value)`."""
         with self._restore_grad_mode():
-            others = F.softplus(self.odds).masked_fill(self.is_hub, 0)
-            return self.hub_scores + others.sum(-1)
+            label_terms = F.softplus(self.odds).masked_fill(self.is_hub, 0)
+            return self.hub_scores + label_terms.sum(-1)
 
     def log_z(self) -> Tensor:
-        """`(batch,)`."""
+        """ln Z, `(batch,)`."""
         return torch.logsumexp(self.log_weights, 1)
 
     def marginals(self) -> Tensor:
-        """`(batch, label)`."""
+        """Marginal probabilities, `(batch, label)`."""
         weights = torch.softmax(self.log_weights, 1)
-        given = torch.sigmoid(self.odds).index_copy(2, self.hubs, self.values.expand(len(weights), -1, -1))
-        return (weights.unsqueeze(2) * given).sum(1)
+        conditionals = torch.sigmoid(self.odds).index_copy(2, self.hubs, self.values.expand(len(weights), -1, -1))
+        return (weights.unsqueeze(2) * conditionals).sum(1)
 
     def score(self, y: Tensor) -> Tensor:
         """The exponent of outputs `(batch, sample, label)`, multilinear in y: `(batch, sample)`."""
@@ -107,7 +107,7 @@ class StarLabels(DependentLabels):
     """q(y | x) of a `Star`; `logits` are its scores, `(batch, 1, label)`.
 
     Args:
-        pairs, hubs: as of `Star`.
+        pairs, hubs: as in `Star`.
     """
 
     pairs: Tensor | None = None
@@ -135,46 +135,46 @@ class StarLabels(DependentLabels):
         return self.star.score(y) - self.log_z.unsqueeze(1)
 
     @cached_property
-    def _given_hubs(self) -> Tensor:
+    def _conditional_odds(self) -> Tensor:
         """Log-odds of all labels given the hubs' values, `(batch, value, label)`, without gradient."""
         star = self.star
-        known = (2 * star.values - 1) * SURE
-        return star.odds.detach().index_copy(2, star.hubs, known.expand(len(star.scores), -1, -1))
+        hub_odds = (2 * star.values - 1) * SURE
+        return star.odds.detach().index_copy(2, star.hubs, hub_odds.expand(len(star.scores), -1, -1))
 
     def sample(self, n: int) -> Tensor:
-        """Exact draws: of the hubs' values, then of the other labels, which are independent given these."""
+        """Exact draws: the hubs' values, then the other labels, which are independent given the hubs."""
         weights = torch.softmax(self.star.log_weights.detach(), 1)
         value = torch.multinomial(weights, n, replacement=True)
-        p = torch.sigmoid(take_vectors(self._given_hubs, value))
+        p = torch.sigmoid(take_vectors(self._conditional_odds, value))
         return (torch.rand_like(p) < p).to(self.logits.dtype)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k best of those given each value of the hubs."""
+        """The k best among the k best given each value of the hubs."""
         with torch.no_grad():
-            star, odds = self.star, self._given_hubs
+            star, odds = self.star, self._conditional_odds
             batch, values, labels = odds.shape
-            free = star.odds.masked_fill(star.is_hub, 0)
-            best = star.hub_scores + F.relu(free).sum(2)
-            costs = free.abs().masked_fill(star.is_hub, torch.inf).flatten(0, 1)
+            label_odds = star.odds.masked_fill(star.is_hub, 0)
+            best = star.hub_scores + F.relu(label_odds).sum(2)
+            costs = label_odds.abs().masked_fill(star.is_hub, torch.inf).flatten(0, 1)
             flips, cost = cheapest_flips(costs, k)
-            value, at = (best.unsqueeze(2) - cost.view(batch, values, k)).flatten(1).topk(k, 1)
-            at = torch.where(value == -torch.inf, at[:, :1], at)
+            value, index = (best.unsqueeze(2) - cost.view(batch, values, k)).flatten(1).topk(k, 1)
+            index = torch.where(value == -torch.inf, index[:, :1], index)
             rows = torch.arange(batch, device=odds.device).unsqueeze(1)
-            y = (odds[rows, at // k] > 0) ^ flips.view(batch, values, k, labels)[rows, at // k, at % k]
+            y = (odds[rows, index // k] > 0) ^ flips.view(batch, values, k, labels)[rows, index // k, index % k]
             return y.to(self.logits.dtype), value - self.log_z.detach().unsqueeze(1)
 
     def label_powers(self, t: Tensor) -> Tensor:
         weights = torch.softmax(self.star.log_weights.detach().double(), 1)
         rows, values = (weights > RARE).nonzero(as_tuple=True)
-        given = label_powers(self._given_hubs[rows, values], t).mul_(weights[rows, values][:, None, None])
-        return given.new_zeros(len(weights), *given.shape[1:]).index_add(0, rows, given)
+        powers = label_powers(self._conditional_odds[rows, values], t).mul_(weights[rows, values][:, None, None])
+        return powers.new_zeros(len(weights), *powers.shape[1:]).index_add(0, rows, powers)
 
     def tempered(self, temperature: float) -> StarLabels:
         return replace(super().tempered(temperature), pairs=self.pairs / temperature)
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> StarLabels:
-        changed = super().map_rows(change)
-        return replace(changed, pairs=change(self.pairs), hubs=self.hubs.to(changed.logits.device))
+        proposal = super().map_rows(change)
+        return replace(proposal, pairs=change(self.pairs), hubs=self.hubs.to(proposal.logits.device))
 
     def detach(self) -> StarLabels:
         return replace(super().detach(), pairs=self.pairs.detach())

@@ -1,4 +1,4 @@
-"""Tag-sequence outputs: one simplex per token, with or without the constraints of BIO or BIOES on the discrete ones."""
+"""Tag-sequence outputs: one simplex per token; discrete outputs may have to obey BIO or BIOES."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TagSequence(OutputSpace):
     Args:
         tags: the tags' names, in the order of the last axis.
         scheme: "none", or the scheme of modes and k best outputs: "bio" (an I-x follows B-x or I-x) or "bioes"
-            (besides, a B-x or I-x is followed by I-x or E-x, and E-x follows B-x or I-x).
+            (in addition, B-x or I-x is followed by I-x or E-x, and E-x follows B-x or I-x).
         unique: types of spans that a mode has at most once; k best outputs may repeat them.
 
     Raises:
@@ -43,8 +43,8 @@ class TagSequence(OutputSpace):
         self.links = span_links(self.tags, scheme)
         self.spans = span_tags(self.tags, scheme)
         """The tags of each type of span; None without a scheme."""
-        first = [[tag in (f"B-{kind}", f"S-{kind}") for tag in self.tags] for kind in unique]
-        self.unique = torch.tensor(first, dtype=torch.bool) if unique else None
+        begins = [[tag in (f"B-{kind}", f"S-{kind}") for tag in self.tags] for kind in unique]
+        self.unique = torch.tensor(begins, dtype=torch.bool) if unique else None
         """`(type, tag)` the tags that begin a span of each unique type; None if there is none."""
         self.unique_types = torch.tensor([kind in unique for kind in self.spans.types]) if unique else None
         """`(type,)` boolean, true for unique types, in the order of `spans.types`; None if there is none."""
@@ -73,8 +73,8 @@ class TagSequence(OutputSpace):
     def one_hot(self, tags: Tensor, mask: Tensor | None) -> Tensor:
         """Tag indices `(batch, sample, token)` -> `(batch, sample, token, tag)` in float32, zero on padding."""
         y = torch.zeros(*tags.shape, len(self.tags), device=tags.device)
-        inside = torch.ones_like(tags) if mask is None else mask.unsqueeze(1).expand(tags.shape)
-        return y.scatter_(-1, tags.unsqueeze(-1), inside.unsqueeze(-1).to(y))
+        ones = torch.ones_like(tags) if mask is None else mask.unsqueeze(1).expand(tags.shape)
+        return y.scatter_(-1, tags.unsqueeze(-1), ones.unsqueeze(-1).to(y))
 
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """Soft accuracy: the mean over tokens of Σ min(y, gold)."""
@@ -106,22 +106,22 @@ class IndependentTags(Proposal):
             tags = log_p.argmax(-1)
         else:
             b, s, t, _ = log_p.shape
-            flat = None if self.mask is None else self.mask.unsqueeze(1).expand(b, s, t).reshape(b * s, t)
-            allowed = allowed_transitions(self.space.tags, self.space.scheme)
-            links = (torch.where(a.to(log_p.device), 0.0, float("-inf")).to(log_p) for a in allowed)
-            tags = self._best(Scores(log_p.flatten(0, 1), flat, *links))
+            flat_mask = None if self.mask is None else self.mask.unsqueeze(1).expand(b, s, t).reshape(b * s, t)
+            transitions = allowed_transitions(self.space.tags, self.space.scheme)
+            links = (torch.where(allowed.to(log_p.device), 0.0, float("-inf")).to(log_p) for allowed in transitions)
+            tags = self._find_best(Scores(log_p.flatten(0, 1), flat_mask, *links))
             tags = tags.reshape(b, s, t)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype)
 
-    def _best(self, scores: Scores) -> Tensor:
-        """The best paths `(row, token)` under the scheme: each token's likeliest tag, if together they are allowed."""
+    def _find_best(self, scores: Scores) -> Tensor:
+        """The best paths `(row, token)` under the scheme: each token's likeliest tag, if the scheme allows them all."""
         tags = scores.emissions.argmax(-1)
         if not tags.shape[1]:
             return tags
-        broken = ~is_possible(tags, *scores[1:])
-        if broken.any():
-            rows = scores.rows(broken)
-            tags[broken] = span_k_best(rows.emissions, rows.mask, self.space.links, 1)[0][:, 0]
+        is_broken = ~is_possible(tags, *scores[1:])
+        if is_broken.any():
+            broken_scores = scores.rows(is_broken)
+            tags[is_broken] = span_k_best(broken_scores.emissions, broken_scores.mask, self.space.links, 1)[0][:, 0]
         if scores.mask is not None:
             tags = tags * scores.mask
         if self.space.unique is None:
@@ -129,7 +129,7 @@ class IndependentTags(Proposal):
         return begin_once(tags, scores, self.space.unique.to(tags.device))
 
     def span_posteriors(self, floor: float) -> Spans:
-        """Each is a product of the tags' probabilities, and of that of no tag that continues the span."""
+        """A posterior is the product of the tags' probabilities and the probability that no tag continues the span."""
         if self.space.spans is None:
             return super().span_posteriors(floor)
         p = torch.softmax(self.logits.detach()[:, 0].double(), -1)
@@ -144,8 +144,8 @@ class IndependentTags(Proposal):
     def sample(self, n: int) -> Tensor:
         b, _, t, k = self.logits.shape
         p = torch.softmax(self.logits.detach(), -1).reshape(b * t, k)
-        drawn = torch.multinomial(p, n, replacement=True).reshape(b, t, n).transpose(1, 2)
-        return self.space.one_hot(drawn, self.mask).to(self.logits.dtype)
+        tags = torch.multinomial(p, n, replacement=True).reshape(b, t, n).transpose(1, 2)
+        return self.space.one_hot(tags, self.mask).to(self.logits.dtype)
 
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
         logits = self.logits

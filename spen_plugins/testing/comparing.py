@@ -1,5 +1,5 @@
-"""The check of configs, and building blocks of the others: batches in float64, outputs of every kind, comparisons with
-clear errors."""
+"""The check of configs, and building blocks of the other checks: batches in float64, outputs of every kind, comparisons
+with clear errors."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def pick_by_length(task: Task, n: int) -> list[Any]:
     """`n` training examples, the longest last, longer than the others if lengths differ."""
     examples = sorted(task.part("train"), key=task.length)
     assert len(examples) > n, f"the task has {len(examples)} training examples; this check needs more than {n}"
-    shorter = [example for example in examples if task.length(example) < task.length(examples[-1])] or examples
-    return [*shorter[-(n - 1) :], examples[-1]]
+    shorter_examples = [example for example in examples if task.length(example) < task.length(examples[-1])] or examples
+    return [*shorter_examples[-(n - 1) :], examples[-1]]
 
 
 def relaxed(space: OutputSpace, batch: Batch, n: int, seed: int = 0) -> Tensor:
@@ -82,21 +82,21 @@ def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
     module.train()
     compute()
     module.eval()
-    before = compute()
+    expected = compute()
     for inner, name, value in tensors:
-        learned = getattr(inner, name)
+        learned_value = getattr(inner, name)
         setattr(inner, name, value)
-        assert torch.equal(compute(), before), (
+        assert torch.equal(compute(), expected), (
             f"{type(inner).__name__}.{name} changes in training, but a plain tensor is not saved; expected a buffer, "
             f"self.register_buffer({name!r}, ...)"
         )
-        setattr(inner, name, learned)
-    stored = save({key: value.contiguous() for key, value in module.state_dict().items()})
+        setattr(inner, name, learned_value)
+    data = save({key: value.contiguous() for key, value in module.state_dict().items()})
     with torch.no_grad():
         for value in module.state_dict().values():
             value.zero_()
-    module.load_state_dict(load(stored))
-    assert torch.equal(compute(), before), (
+    module.load_state_dict(load(data))
+    assert torch.equal(compute(), expected), (
         f"{type(module).__name__} returns other numbers after its state was saved and loaded; "
         "whatever it learns must be a parameter or a buffer"
     )
@@ -105,12 +105,12 @@ def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
 def make_ready(module: nn.Module, *beside: nn.Module) -> str:
     """Put a module in float64 and in evaluation mode; returns the name of its class.
 
-    Asserts that its attributes, lists and dicts hold no weights but its own and those of modules `beside` it, which
-    would be ignored here and in training.
+    Asserts that its attributes, lists and dicts hold no weights but its own and those of modules `beside` it: other
+    weights would be ignored here and in training.
     """
     assert isinstance(module, nn.Module), f"found {module!r}; expected an instance, such as Class(Class.Config(), task)"
-    unregistered = find_unregistered(module, *beside)
-    assert unregistered is None, unregistered
+    message = find_unregistered(module, *beside)
+    assert message is None, message
     module.double().eval()
     return type(module).__name__
 
@@ -146,11 +146,11 @@ def check_config(config: type[Config]) -> None:
         path = field.name.split(".")
         for number in _NUMBERS:
             for value in (number, [number], {"a": number}):
-                assert not _takes(config, path, value), f"{key} accepts {value}; expected finite numbers only"
+                assert not _accepts(config, path, value), f"{key} accepts {value}; expected finite numbers only"
 
 
-def _takes(config: type[Config], path: Sequence[str], value: Any) -> bool:
-    """False if an error is about the field; others may be missing."""
+def _accepts(config: type[Config], path: Sequence[str], value: Any) -> bool:
+    """True unless an error is about this field; other fields may be missing."""
     table = value
     for key in reversed(path):
         table = {key: table}

@@ -53,16 +53,16 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
         )
     _check_rows(task, lambda b: energy.at(b.x)(cut(y[b.rows], b.gold.expand(-1, SAMPLES, *b.gold.shape[2:]))), name)
 
-    free = y.clone().requires_grad_()
-    bound = energy.at(batch.x)
-    total = bound(free).sum()
-    gradient = torch.autograd.grad(total, free, allow_unused=True)[0] if total.requires_grad else None
+    variable = y.clone().requires_grad_()
+    bound_energy = energy.at(batch.x)
+    total = bound_energy(variable).sum()
+    gradient = torch.autograd.grad(total, variable, allow_unused=True)[0] if total.requires_grad else None
     assert gradient is not None, f"{name} has no gradient in y; expected energies of y itself, not detached or rounded"
     assert_shape(gradient, tuple(y.shape), f"{name}'s gradient in y")
-    torch.autograd.gradcheck(bound, (free,), fast_mode=True)
+    torch.autograd.gradcheck(bound_energy, (variable,), fast_mode=True)
     if twice:
-        torch.autograd.gradgradcheck(bound, (free,), fast_mode=True)
-    assert_same(bound.gradient(y), gradient, f"{name}.gradient differs from that of autograd")
+        torch.autograd.gradgradcheck(bound_energy, (variable,), fast_mode=True)
+    assert_same(bound_energy.gradient(y), gradient, f"{name}.gradient differs from that of autograd")
     _check_clear_error(energy, batch, y, name)
     check_state(energy, lambda: energy.at(batch.x)(y))
 
@@ -87,17 +87,17 @@ def check_inference_net(
     check_proposal(net, proposal)
     assert_shape(proposal.logits, (EXAMPLES, 1, *shape), f"{name}'s logits")
     _check_mean(proposal, batch, name)
-    for what, y in (("mode", proposal.mode), ("choice", proposal.chosen)):
+    for kind, y in (("mode", proposal.mode), ("choice", proposal.chosen)):
         if y is not None:
-            assert_shape(y, (EXAMPLES, 1, *shape), f"{name}'s {what}")
-            assert_same(space.round(y, batch.x.mask), y, f"{name}'s {what} is not discrete")
-    drawn = proposal.sample(SAMPLES)
-    assert_shape(drawn, (EXAMPLES, SAMPLES, *shape), f"{name}'s samples")
-    assert_same(space.round(drawn, batch.x.mask), drawn, f"{name}'s samples are not discrete")
+            assert_shape(y, (EXAMPLES, 1, *shape), f"{name}'s {kind}")
+            assert_same(space.round(y, batch.x.mask), y, f"{name}'s {kind} is not discrete")
+    samples = proposal.sample(SAMPLES)
+    assert_shape(samples, (EXAMPLES, SAMPLES, *shape), f"{name}'s samples")
+    assert_same(space.round(samples, batch.x.mask), samples, f"{name}'s samples are not discrete")
     check_draws(proposal, name)
     if lists_k_best(proposal):
         _check_k_best(proposal, name)
-    log_prob = proposal.log_prob(drawn)
+    log_prob = proposal.log_prob(samples)
     assert_shape(log_prob, (EXAMPLES, SAMPLES), f"{name}'s log-probabilities")
     assert (log_prob <= 1e-9).all(), f"{name} gives an output a probability above 1"
     _check_rows(task, lambda b: propose(b.x).mean, name)
@@ -124,8 +124,8 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
     proposal = propose(batch)
     _check_mean(proposal, batch, name)
     _check_rows(task, lambda b: propose(b).mean, name)
-    weighted = proposal.mean * torch.arange(1, proposal.mean.numel() + 1).view_as(proposal.mean)
-    _check_none_idle(cost_net, weighted.sum(), (), f"{name}'s output")
+    weighted_mean = proposal.mean * torch.arange(1, proposal.mean.numel() + 1).view_as(proposal.mean)
+    _check_none_idle(cost_net, weighted_mean.sum(), (), f"{name}'s output")
     check_state(cost_net, lambda: propose(batch).mean)
 
 
@@ -136,12 +136,12 @@ def check_feature_network(
 
     Args:
         allow_idle: names of parameters, or of their modules, on which the output need not depend.
-        vectors: number of vectors per example, if it has several but is not a sequence of words, as one per label.
+        vectors: number of vectors per example, if it has several (such as one per label) but is no sequence of words.
     """
     name = make_ready(features)
     batch = collate(task, pick_by_length(task, EXAMPLES))
-    whole = (EXAMPLES,) if vectors is None else (EXAMPLES, vectors)
-    shape = (*(whole if batch.x.mask is None else batch.x.mask.shape), features.output_dim)
+    leading_shape = (EXAMPLES,) if vectors is None else (EXAMPLES, vectors)
+    shape = (*(leading_shape if batch.x.mask is None else batch.x.mask.shape), features.output_dim)
 
     def compute(batch: Batch) -> Tensor:
         out, mask = features(batch.x), batch.x.mask
@@ -155,12 +155,12 @@ def check_feature_network(
 
 def _check_mean(proposal: Proposal, batch: Batch, name: str) -> None:
     assert_shape(proposal.mean, (EXAMPLES, 1, *batch.gold.shape[2:]), f"{name}'s relaxed output")
-    nearest = proposal.space.project(proposal.mean, batch.x.mask)
-    assert_same(nearest, proposal.mean, f"{name}'s relaxed output is outside the output space")
+    projection = proposal.space.project(proposal.mean, batch.x.mask)
+    assert_same(projection, proposal.mean, f"{name}'s relaxed output is outside the output space")
 
 
 def _check_k_best(proposal: Proposal, name: str) -> None:
-    """The mode is first, log q decreases and equals `log_prob`."""
+    """Check that the mode is first, and that log q decreases and equals `log_prob`."""
     y, log_q = proposal.k_best(SAMPLES)
     assert_shape(y, (proposal.logits.shape[0], SAMPLES, *proposal.logits.shape[2:]), f"{name}'s k best outputs")
     assert (log_q[:, 1:] <= log_q[:, :-1]).all(), f"{name}'s k best are not in the order of their log q"
@@ -172,32 +172,36 @@ def _check_k_best(proposal: Proposal, name: str) -> None:
     assert_same(log_q[:, :1], first, f"{name}'s k best don't begin with its mode")
 
 
-def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], what: str) -> None:
-    """`value` has a gradient to every parameter of `module` that is not named in `allowed`."""
+def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], description: str) -> None:
+    """Check that `value` has a gradient to every parameter of `module` that is not named in `allowed`."""
     parameters = {key: p for key, p in module.named_parameters() if p.requires_grad and not is_below(allowed, key)}
     if not parameters:
         return
     idle = list_idle(value, parameters)
-    assert not idle, f"{what} has no gradient to {', '.join(idle)}; if that is intended, name them in allow_idle"
+    assert not idle, f"{description} has no gradient to {', '.join(idle)}; if that is intended, name them in allow_idle"
 
 
 def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:
-    """The result for an example does not depend on its position in the batch, on its neighbours, or on padding."""
+    """Check that an example's result does not depend on its position in the batch, its neighbours, or padding."""
     examples = pick_by_length(task, EXAMPLES)
     values = compute(collate(task, examples))
     order = torch.tensor([2, 0, 3, 1])
-    moved = replace(collate(task, [examples[i] for i in order]), rows=order)
-    assert_same(compute(moved), values[order], f"{name}: permuting the batch doesn't permute the result")
+    permuted_batch = replace(collate(task, [examples[i] for i in order]), rows=order)
+    assert_same(compute(permuted_batch), values[order], f"{name}: permuting the batch doesn't permute the result")
     # Without its longest example the batch has less padding, too.
-    fewer = compute(collate(task, examples[:-1]))
-    assert_same(fewer, cut(values[:-1], fewer), f"{name}: an example's result depends on its neighbours or on padding")
+    shorter_values = compute(collate(task, examples[:-1]))
+    assert_same(
+        shorter_values,
+        cut(values[:-1], shorter_values),
+        f"{name}: an example's result depends on its neighbours or on padding",
+    )
 
 
 def _check_clear_error(energy: Energy, batch: Batch, y: Tensor, name: str) -> None:
-    of_any_size = energy.space.sizes(batch.x.mask)[-1] is None
-    for wrong in (y[:-1], y[:, 0]) if of_any_size else (y[..., :-1], y[:-1], y[:, 0]):
+    has_open_axis = energy.space.sizes(batch.x.mask)[-1] is None
+    for outputs in (y[:-1], y[:, 0]) if has_open_axis else (y[..., :-1], y[:-1], y[:, 0]):
         try:
-            energy.at(batch.x)(wrong)
+            energy.at(batch.x)(outputs)
         except ValueError:
             continue
-        raise AssertionError(f"{name} accepts outputs of shape {tuple(wrong.shape)} for {tuple(y.shape)}")
+        raise AssertionError(f"{name} accepts outputs of shape {tuple(outputs.shape)} for {tuple(y.shape)}")

@@ -50,7 +50,7 @@ class _Toy(FileTask):
     def load(self) -> None:
         self.restore({})
         generator = torch.Generator().manual_seed(self._seed)
-        self.parts = {part: [self._example(generator) for _ in range(self._size)] for part in PARTS}
+        self.parts = {part: [self._make_example(generator) for _ in range(self._size)] for part in PARTS}
 
     def read(self, path: str) -> Sequence[Any]:
         return self.part("test")
@@ -59,7 +59,7 @@ class _Toy(FileTask):
         return item
 
     @abstractmethod
-    def _example(self, generator: torch.Generator) -> Any:
+    def _make_example(self, generator: torch.Generator) -> Any:
         """A random example."""
 
 
@@ -79,7 +79,7 @@ class ToyLabels(_Toy):
         self.space = LabelSet([f"label{i}" for i in range(self._labels)])
         self.inputs = VectorInputs(self._width, self._binary)
 
-    def _example(self, generator: torch.Generator) -> Any:
+    def _make_example(self, generator: torch.Generator) -> Any:
         vector = torch.randn(self._width, generator=generator)
         if self._binary:
             vector = (vector > 0).float()
@@ -106,12 +106,12 @@ class ToyTags(_Toy):
         self.space = TagSequence(self.TAGS, "bio")
         self.inputs = WordInputs(self.WORDS, {"predicate": 2})
 
-    def _example(self, generator: torch.Generator) -> Any:
+    def _make_example(self, generator: torch.Generator) -> Any:
         length = int(torch.randint(2, 7, (), generator=generator))
-        draw = torch.rand(length, 2, generator=generator)
-        words = [self.WORDS[2 + int(u * (len(self.WORDS) - 2))] for u in draw[:, 0]]
+        numbers = torch.rand(length, 2, generator=generator)
+        words = [self.WORDS[2 + int(u * (len(self.WORDS) - 2))] for u in numbers[:, 0]]
         marks = [int(i == length // 2) for i in range(length)]
-        return words, marks, [int(u * len(self.TAGS)) for u in draw[:, 1]]
+        return words, marks, [int(u * len(self.TAGS)) for u in numbers[:, 1]]
 
     def length(self, example: Any) -> int:
         return len(example[0])
@@ -146,8 +146,8 @@ class _ToyGrids(_Toy):
 
     def _draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """A noisy and a clean image."""
-        size, wide = torch.randint(3, 7, (), generator=generator), torch.randint(2, (), generator=generator)
-        rows, columns = (int(size + 1 - wide), int(size + wide)) if self._is_padded else (5, 6)
+        size, is_wide = torch.randint(3, 7, (), generator=generator), torch.randint(2, (), generator=generator)
+        rows, columns = (int(size + 1 - is_wide), int(size + is_wide)) if self._is_padded else (5, 6)
         clean = torch.rand(rows, columns, generator=generator)
         return clean + 0.5 * torch.randn(rows, columns, generator=generator), clean
 
@@ -160,13 +160,13 @@ class _ToyGrids(_Toy):
     def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
         height, width = (max(noisy.shape[axis] for noisy, _ in examples) for axis in (-2, -1))
 
-        def padded(images: Sequence[Tensor]) -> Tensor:
+        def pad(images: Sequence[Tensor]) -> Tensor:
             return torch.stack([F.pad(i, (0, width - i.shape[-1], 0, height - i.shape[-2])) for i in images])
 
         labelled = [clean is not None for _, clean in examples]
-        mask = padded([torch.ones(noisy.shape[-2:]) for noisy, _ in examples]).bool() if self._is_padded else None
-        gold = padded([torch.zeros(noisy.shape[-2:]) if clean is None else clean for noisy, clean in examples])
-        inputs = {"image": padded([noisy for noisy, _ in examples])}
+        mask = pad([torch.ones(noisy.shape[-2:]) for noisy, _ in examples]).bool() if self._is_padded else None
+        gold = pad([torch.zeros(noisy.shape[-2:]) if clean is None else clean for noisy, clean in examples])
+        inputs = {"image": pad([noisy for noisy, _ in examples])}
         return Batch.of(inputs, mask, gold.unsqueeze(1), labelled, rows)
 
 
@@ -177,19 +177,19 @@ class ToyImages(_ToyGrids):
         self.space = RealGrid()
         self.inputs = ImageInputs()
 
-    def _example(self, generator: torch.Generator) -> Any:
+    def _make_example(self, generator: torch.Generator) -> Any:
         return self._draw(generator)
 
 
 class ToyMasks(_ToyGrids):
-    """Images of two channels with masks of what is bright. An example is `(image, mask)`, tensors `(channel, row,
+    """Images of two channels with masks of their bright pixels. An example is `(image, mask)`, tensors `(channel, row,
     column)` and `(row, column)`; the mask may be None."""
 
     def set_up(self) -> None:
         self.space = BinaryGrid()
         self.inputs = ImageInputs(channels=2)
 
-    def _example(self, generator: torch.Generator) -> Any:
+    def _make_example(self, generator: torch.Generator) -> Any:
         noisy, clean = self._draw(generator)
         return torch.stack([noisy, noisy.square()]), (clean > 0.5).float()
 
@@ -204,9 +204,9 @@ class ToyFeatures(FeatureNetwork):
         super().__init__(Config(), task)
         if not isinstance(task.inputs, (VectorInputs, WordInputs)):
             raise ConfigError(f"ToyFeatures reads vectors and words, but the inputs are {type(task.inputs).__name__}")
-        words = isinstance(task.inputs, WordInputs)
-        self.table = nn.Embedding(len(task.inputs.words), self.output_dim) if words else None
-        self.linear = nn.Linear(self.output_dim if words else task.inputs.size, self.output_dim)
+        has_words = isinstance(task.inputs, WordInputs)
+        self.table = nn.Embedding(len(task.inputs.words), self.output_dim) if has_words else None
+        self.linear = nn.Linear(self.output_dim if has_words else task.inputs.size, self.output_dim)
 
     def forward(self, x: X) -> Tensor:
         return torch.tanh(self.linear(x.inputs["vector"] if self.table is None else self.table(x.inputs["words"])))

@@ -46,7 +46,7 @@ def check_task(task: Task) -> None:
     assert len(variables) == len(task.space.shape), (
         f"{name}'s gold has {len(variables)} variable axes; expected {len(task.space.shape)}, as in its output space"
     )
-    assert all(want in (None, got) for want, got in zip(task.space.shape, variables, strict=True)), (
+    assert all(expected in (None, actual) for expected, actual in zip(task.space.shape, variables, strict=True)), (
         f"{name}'s gold has variable axes of sizes {tuple(variables)}; expected {task.space.shape}, as in its output "
         "space"
     )
@@ -57,8 +57,10 @@ def check_task(task: Task) -> None:
     decoded = task.decode(proposal, batch.x)
     assert_shape(decoded, tuple(batch.gold.shape), f"{name}.decode")
     assert_same(task.space.round(decoded, batch.x.mask), decoded, f"{name}.decode gives an output that is not discrete")
-    chosen = replace(proposal, chosen=1 - decoded)
-    assert_same(task.decode(chosen, batch.x), 1 - decoded, f"{name}.decode ignores the output that the net has chosen")
+    chosen_proposal = replace(proposal, chosen=1 - decoded)
+    assert_same(
+        task.decode(chosen_proposal, batch.x), 1 - decoded, f"{name}.decode ignores the output that the net has chosen"
+    )
     metric.update(proposal, batch)
     scores = metric.compute()
     assert task.selection in scores, f"{name}.selection is {task.selection!r}; the metric has {', '.join(scores)}"
@@ -71,12 +73,12 @@ def check_task(task: Task) -> None:
     _check_parts(task, proposal, batch, examples)
 
     facts = json.loads(json.dumps(task.facts()))
-    again = object.__new__(type(task))
-    again.__dict__.update({key: value for key, value in task.__dict__.items() if key not in ("space", "inputs")})
-    again.restore(facts)
-    assert again.space.shape == task.space.shape, f"{name}.restore returns another output space"
-    assert type(again.inputs) is type(task.inputs), f"{name}.restore returns other inputs"
-    assert json.loads(json.dumps(again.facts())) == facts, f"{name}: the facts of a restored task differ"
+    restored = object.__new__(type(task))
+    restored.__dict__.update({key: value for key, value in task.__dict__.items() if key not in ("space", "inputs")})
+    restored.restore(facts)
+    assert restored.space.shape == task.space.shape, f"{name}.restore returns another output space"
+    assert type(restored.inputs) is type(task.inputs), f"{name}.restore returns other inputs"
+    assert json.loads(json.dumps(restored.facts())) == facts, f"{name}: the facts of a restored task differ"
 
 
 def _check_parts(task: Task, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> None:
@@ -93,8 +95,8 @@ def _check_parts(task: Task, proposal: Proposal, batch: Batch, examples: Sequenc
         )
     if isinstance(task, FitsDecoder):
         assert_shape(task.k_best(proposal, 1), tuple(batch.gold.shape), f"{name}.k_best")
-        unknown = task.decoder_settings().keys() - type(task.config).model_fields.keys()
-        assert not unknown, f"{name}.decoder_settings has {', '.join(unknown)}, which its Config lacks"
+        unknown_keys = task.decoder_settings().keys() - type(task.config).model_fields.keys()
+        assert not unknown_keys, f"{name}.decoder_settings has {', '.join(unknown_keys)}, which its Config lacks"
     if isinstance(task, Rewards) and (reward := task.reward(batch.x, batch.gold)) is not None:
         assert_shape(reward, (count, 1), f"{name}.reward")
         assert ((reward >= 0) & (reward <= 1)).all(), f"{name}.reward is outside [0, 1]"
@@ -103,7 +105,8 @@ def _check_parts(task: Task, proposal: Proposal, batch: Batch, examples: Sequenc
 
 
 def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequence[str] = ()) -> None:
-    """Check a trainer: each stage trains or freezes each parameter once; each phase's loss reaches all that it trains.
+    """Check a trainer: each stage trains or freezes each parameter once; each phase's loss has a gradient to all of
+    its parameters.
 
     Args:
         allow_idle: names of the model's parameters, or of their modules, that a phase may train without a gradient.
@@ -125,22 +128,22 @@ def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequen
 
 
 def _check_phase(phase: Phase, model: Model, batch: Batch, allow_idle: Sequence[str], name: str) -> None:
-    """Check that the loss has a number per example, and a gradient to all that the phase trains."""
+    """Check that the loss has one number per example, and a gradient to all parameters that the phase trains."""
     terms = phase.loss(OneBatch(model, batch))
     measures = {} if phase.measures is None else phase.measures(OneBatch(model, batch))
     for kind, values in (("term", terms), ("measure", measures)):
         for key, value in values.items():
             assert_shape(value, (len(batch),), f"{name}, {kind} {key!r}")
-    trained = {
+    parameters = {
         key: value
         for key, value in model.named_parameters()
         if is_below(phase.trains, key) and value.requires_grad and not is_below(allow_idle, key)
     }
     for key, value in terms.items():
-        assert value.requires_grad or not trained, f"{name}: term {key!r} is detached, without gradient"
-    idle = list_idle(torch.stack(list(terms.values())).sum(), trained)
-    assert not idle, (
-        f"{name}: its loss has no gradient to {', '.join(idle)}, which it trains; if that is intended, name them in "
+        assert value.requires_grad or not parameters, f"{name}: term {key!r} is detached, without gradient"
+    names = list_idle(torch.stack(list(terms.values())).sum(), parameters)
+    assert not names, (
+        f"{name}: its loss has no gradient to {', '.join(names)}, which it trains; if that is intended, name them in "
         "allow_idle"
     )
 
@@ -159,7 +162,7 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
     proposal = replace(proposal, logits=logits, _kept={})
     kinds = {"term": loss.terms, "net term": loss.net_terms, "measure": loss.measures}
 
-    def parts(kind: str, batch: Batch) -> dict[str, Tensor]:
+    def compute_terms(kind: str, batch: Batch) -> dict[str, Tensor]:
         torch.manual_seed(0)
         terms = kinds[kind](energy.at(batch.x), batch, replace(proposal, _kept={}))
         assert terms or kind == "measure", f"{name} has no {kind}"
@@ -167,69 +170,78 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
             assert_shape(values, (EXAMPLES,), f"{name}'s {kind} {key!r}, one number per example")
         return dict(terms)
 
-    def gradients(kind: str, of: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-        total = sum(parts(kind, batch).values()).sum()
-        return torch.autograd.grad(total, of, allow_unused=True) if total.requires_grad and of else ()
+    def compute_gradients(kind: str, variables: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
+        total = sum(compute_terms(kind, batch).values()).sum()
+        return torch.autograd.grad(total, variables, allow_unused=True) if total.requires_grad and variables else ()
 
     for kind in kinds:
-        for key, values in parts(kind, batch).items():
+        for key, values in compute_terms(kind, batch).items():
             gradient = None
             if values.requires_grad:
                 (gradient,) = torch.autograd.grad(values[0], logits, retain_graph=True, allow_unused=True)
             assert gradient is None or not gradient[1:].any(), (
                 f"{name}'s {kind} {key!r} of one example depends on the net's output for another"
             )
-    reached = gradients("net term", [logits])
-    assert any(g is not None and g.any() for g in reached), f"{name}'s net terms have no gradient to the net"
-    reached = gradients("term", [p for p in energy.parameters() if p.requires_grad])
-    assert any(gradient is not None and gradient.any() for gradient in reached), f"{name} has no gradient to the energy"
+    grads = compute_gradients("net term", [logits])
+    assert any(g is not None and g.any() for g in grads), f"{name}'s net terms have no gradient to the net"
+    grads = compute_gradients("term", [p for p in energy.parameters() if p.requires_grad])
+    assert any(gradient is not None and gradient.any() for gradient in grads), f"{name} has no gradient to the energy"
 
     labelled = torch.tensor([True, False, True, False])
-    partly = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
-    unlabelled = replace(batch, labelled=labelled & False, gold=None)
-    parts("net term", partly), parts("net term", unlabelled)
+    partial_batch = replace(
+        batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1))
+    )
+    unlabelled_batch = replace(batch, labelled=labelled & False, gold=None)
+    compute_terms("net term", partial_batch), compute_terms("net term", unlabelled_batch)
     for kind in ("term", "measure"):
-        whole = parts(kind, batch)
-        for key, values in parts(kind, partly).items():
+        full_terms = compute_terms(kind, batch)
+        for key, values in compute_terms(kind, partial_batch).items():
             assert not values[~labelled].any(), f"{name}'s {kind} {key!r} is not 0 in rows without gold"
-            what = f"{name}'s {kind} {key!r} of a row depends on whether other rows have gold"
-            assert_same(values[labelled], whole[key][labelled], what)
-        assert not any(values.any() for values in parts(kind, unlabelled).values()), (
+            message = f"{name}'s {kind} {key!r} of a row depends on whether other rows have gold"
+            assert_same(values[labelled], full_terms[key][labelled], message)
+        assert not any(values.any() for values in compute_terms(kind, unlabelled_batch).values()), (
             f"{name}'s {kind}s are not 0 without gold"
         )
     _check_shared_proposal(loss, energy, net, batch, name)
-    check_state(loss, lambda: sum(parts("term", batch).values()).detach())
+    check_state(loss, lambda: sum(compute_terms("term", batch).values()).detach())
 
 
 def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, batch: Batch, name: str) -> None:
-    """A trainer uses one proposal for the loss, net terms and cross entropy: none may change it for the next.
+    """Check that neither the loss, the net terms nor the cross entropy changes the proposal that they share.
 
     A loss that draws samples without gradients may be the first to use a value that a proposal computes once and keeps.
     """
-    bound = energy.at(batch.x)
+    bound_energy = energy.at(batch.x)
     parameters = {key: value for key, value in net.named_parameters() if value.requires_grad}
 
     def propose() -> Proposal:
-        return net(batch.x, bound if net.uses_energy else None)
+        return net(batch.x, bound_energy if net.uses_energy else None)
 
     def cross_entropy(proposal: Proposal) -> Tensor:
         return -proposal.log_prob(batch.gold)
 
     def net_terms(proposal: Proposal) -> Tensor:
         torch.manual_seed(0)
-        return sum(loss.net_terms(bound, batch, proposal).values())
+        return sum(loss.net_terms(bound_energy, batch, proposal).values())
 
-    def gradients(of: Callable[[Proposal], Tensor], proposal: Proposal) -> tuple[Tensor | None, ...]:
-        return torch.autograd.grad(of(proposal).sum(), list(parameters.values()), retain_graph=True, allow_unused=True)
+    def compute_gradients(objective: Callable[[Proposal], Tensor], proposal: Proposal) -> tuple[Tensor | None, ...]:
+        return torch.autograd.grad(
+            objective(proposal).sum(), list(parameters.values()), retain_graph=True, allow_unused=True
+        )
 
-    shared = propose()
+    shared_proposal = propose()
     torch.manual_seed(0)
-    loss.terms(bound, batch, shared)
-    for what, of in (("net terms", net_terms), ("cross entropy", cross_entropy)):
-        for key, ours, alone in zip(parameters, gradients(of, shared), gradients(of, propose()), strict=True):
+    loss.terms(bound_energy, batch, shared_proposal)
+    for kind, objective in (("net terms", net_terms), ("cross entropy", cross_entropy)):
+        for key, actual, expected in zip(
+            parameters,
+            compute_gradients(objective, shared_proposal),
+            compute_gradients(objective, propose()),
+            strict=True,
+        ):
             zero = torch.zeros_like(parameters[key])
             assert_same(
-                zero if ours is None else ours,
-                zero if alone is None else alone,
-                f"after {name} has used a proposal, the gradient of the {what} to the net's {key} differs",
+                zero if actual is None else actual,
+                zero if expected is None else expected,
+                f"after {name} has used a proposal, the gradient of the {kind} to the net's {key} differs",
             )

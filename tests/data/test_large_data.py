@@ -219,7 +219,7 @@ def test_an_epoch_of_many_examples_is_a_part_of_a_pass() -> None:
     found = [rows for epoch in range(7) for rows in epochs.order(epoch)]
     passes = [rows for number in range(5) for rows in batches_of_pass(Epochs(lengths, 8, 1, 3, 1), number)]
     assert all((a == b).all() for a, b in zip(found, passes, strict=True))
-    assert progress._size(epochs) == "5 batches of 8; a pass over the 50 examples has 7"
+    assert progress._describe_size(epochs) == "5 batches of 8; a pass over the 50 examples has 7"
     assert [epochs.find_pass(1, batch) for batch in range(5)] == [0, 0, 1, 1, 1]
 
 

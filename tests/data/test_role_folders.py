@@ -46,7 +46,7 @@ def test_files_below_a_folder_are_read_by_path(folder: Path) -> None:
         found = read_roles(folder, gold=gold)
         assert [s.words[0] for s in found.sentences] == ["Ada", "Ben", "Cleo", "Yes"]
         ignored = "(2 others ignored: *.gold_skel, *.parse)"
-        assert found.said == f"read as CoNLL-2012 (gold_conll), 3 files {ignored}: 4 sentences, 3 predicates"
+        assert found.description == f"read as CoNLL-2012 (gold_conll), 3 files {ignored}: 4 sentences, 3 predicates"
 
 
 @pytest.mark.parametrize("pattern", ["**/*gold_conll", "*/*/10.*_conll", "b/02*l"])

@@ -30,8 +30,8 @@ class Tree(ToyLabels):
         super().set_up()
         self.space = space_of(self._labels, parents=PARENTS[self._labels])
 
-    def _example(self, generator: torch.Generator):
-        vector, labels = super()._example(generator)
+    def _make_example(self, generator: torch.Generator):
+        vector, labels = super()._make_example(generator)
         for level in self.space.forest.levels:
             for label, parent in zip(level.labels.tolist(), level.parents.tolist(), strict=True):
                 labels[label] *= labels[parent]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_exact.partition import Partition, _tangent_exp
+from spen_exact.partition import Partition, _extend_exp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.loop.evaluation import average_likelihoods
@@ -53,7 +53,7 @@ def test_the_loss_is_an_upper_bound_that_is_tight_at_the_log_partition_function(
     task, batch, bound, uniform, log_z = game
     loss = make(Partition, task, samples=len(SETS))
     for shift in (0.0, 0.3, -0.7):
-        with patch.object(Partition, "_tau", lambda *_, shift=shift: log_z + shift):
+        with patch.object(Partition, "_compute_tau", lambda *_, shift=shift: log_z + shift):
             found = sum(loss.terms(bound, batch, uniform).values())
         wanted = bound(batch.gold)[:, 0] + log_z + shift + math.exp(-shift) - 1
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
@@ -62,7 +62,7 @@ def test_the_loss_is_an_upper_bound_that_is_tight_at_the_log_partition_function(
 def test_its_gradient_at_the_log_partition_function_is_that_of_the_likelihood(game):
     task, batch, bound, uniform, log_z = game
     loss, table = make(Partition, task, samples=len(SETS)), bound.energy.table
-    with patch.object(Partition, "_tau", lambda *_: log_z.detach()):
+    with patch.object(Partition, "_compute_tau", lambda *_: log_z.detach()):
         [found] = torch.autograd.grad(sum(loss.terms(bound, batch, uniform).values()).sum(), table)
     [wanted] = torch.autograd.grad((bound(batch.gold)[:, 0] + log_z).sum(), table)
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
@@ -88,7 +88,7 @@ def test_weights_don_t_depend_on_how_many_are_drawn_at_once(game):
 
 def test_above_the_clip_the_exponential_goes_on_as_its_tangent():
     exponent = torch.tensor([-1.0, 2.0, 4.0], dtype=torch.float64, requires_grad=True)
-    value = _tangent_exp(exponent, 2.0)
+    value = _extend_exp(exponent, 2.0)
     assert value.tolist() == pytest.approx([math.exp(-1), math.exp(2), 3 * math.exp(2)])
     [slope] = torch.autograd.grad(value.sum(), exponent)
     assert slope.tolist() == pytest.approx([math.exp(-1), math.exp(2), math.exp(2)])

@@ -59,7 +59,7 @@ def test_the_auxiliary_loss() -> None:
     task, batch = toy("tags")
     model = model_for(task).double()
     context = sp.OneBatch(model, batch)
-    found = trainer(energy_weight=0.3)._auxiliary(context)
+    found = trainer(energy_weight=0.3)._compute_auxiliary(context)
     proposal = context.proposal
     torch.testing.assert_close(found["cross_entropy"], -proposal.log_prob(batch.gold)[:, 0])
     torch.testing.assert_close(found["energy"], 0.3 * context.energy(proposal.mean)[:, 0])

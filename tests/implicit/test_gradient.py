@@ -142,7 +142,7 @@ def check_against_the_dense_hessian(model: sp.Model, batch: sp.Batch, inverse: s
     theta, phi = players(model)
     found = update(rule, model, batch)
 
-    auxiliary = sum(term.sum() for term in trainer._auxiliary(sp.OneBatch(model, batch)).values()) / len(batch)
+    auxiliary = sum(term.sum() for term in trainer._compute_auxiliary(sp.OneBatch(model, batch)).values()) / len(batch)
     g = torch.cat([p.flatten() for p in torch.autograd.grad(auxiliary, theta, create_graph=True)])
     flat = lambda tensors: torch.cat([t.flatten() for t in tensors])  # noqa: E731
     rows = [torch.autograd.grad(value, theta, retain_graph=True, materialize_grads=True) for value in g]
@@ -228,7 +228,7 @@ def test_a_batch_without_gold_has_no_implicit_term() -> None:
     batch = replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled))
     rule, trainer = rule_for(model)
     assert all(not found.any() for found in update(rule, model, batch))
-    cross_entropy = trainer._auxiliary(sp.OneBatch(model, batch))["cross_entropy"]
+    cross_entropy = trainer._compute_auxiliary(sp.OneBatch(model, batch))["cross_entropy"]
     assert cross_entropy.requires_grad and not cross_entropy.any()
 
 

@@ -191,7 +191,10 @@ def test_the_loop_hides_gold_where_a_stage_says_so(tmp_path):
     for stage in stages:
         loop.begin(stage)
         seen.append(
-            [(b.gold is None, bool(b.labelled.any()), len(loop.train)) for b in loop._micro_batches(stage, range(2))]
+            [
+                (b.gold is None, bool(b.labelled.any()), len(loop.train))
+                for b in loop._make_micro_batches(stage, range(2))
+            ]
         )
     assert seen == [[(False, True, len(task.part("train")))], [(True, False, len(task.part("test")))]]
 

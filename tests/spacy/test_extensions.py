@@ -15,7 +15,7 @@ from spen_spacy.extensions import (
     SENSE_SCORES,
     SENSES,
     STARTS,
-    _beginning,
+    _find_beginning,
     keep_frames,
     make_group,
     set_extensions,
@@ -42,7 +42,7 @@ def test_scores_are_found_in_groups_of_any_order() -> None:
 
 def test_only_spans_that_begin_there_are_looked_at() -> None:
     doc, _ = doc_with((5, 6, "V"), (0, 2, "A"), (5, 8, "B"), (7, 8, "A"))
-    assert [sorted(map(int, _beginning(doc.spans["ours"], i))) for i in range(8)] == [
+    assert [sorted(map(int, _find_beginning(doc.spans["ours"], i))) for i in range(8)] == [
         [1], [], [], [], [], [0, 2], [], [3],
     ]  # fmt: skip
 

@@ -298,13 +298,13 @@ def published() -> Iterator[tuple[str, str]]:
     tool = module_of(ROOT / "tools/results/results.py")
     for name, group in yaml.safe_load((ROOT / "tools/results/results.yaml").read_text()).items():
         for row, spec in group["rows"].items():
-            command = tool.command(group["config"], tool._arguments(group, spec), 0)
+            command = tool.command(group["config"], tool._merge_arguments(group, spec), 0)
             if "of" in spec:
-                assert "of" not in group["rows"][spec["of"]] and tool._seeds(group, spec) == tool._seeds(
+                assert "of" not in group["rows"][spec["of"]] and tool._list_seeds(group, spec) == tool._list_seeds(
                     group, group["rows"][spec["of"]]
                 )
                 command = tool.decoding(name, row, spec, 0)
-            yield name, f"{shlex.join(command)}   # {row}, seeds {tool._seeds(group, spec)}"
+            yield name, f"{shlex.join(command)}   # {row}, seeds {tool._list_seeds(group, spec)}"
 
 
 def in_results() -> list[str]:

@@ -1,11 +1,11 @@
-"""Attack the project with damaged input, kills and full disks, and say what failed.
+"""Attack the project with damaged input, kills and full disks, and report what failed.
 
     python tools/attack                          # a tenth of all tries, drawn by the seed
     python tools/attack --share 1 --jobs 2       # all of them
     python tools/attack --only data --number 417 # one again; its folder is kept if it fails
 
-Each try is a command in a process forked from a warm one, in a folder of its own. It fails if it ends in a traceback or
-by a signal, not within a minute, with an error that says nothing, or well where the result can't be right.
+Each try is a command in a process forked from a warm one, in a folder of its own. It fails if it ends in a traceback,
+by a signal, after more than a minute, with an empty error message, or with success although the result can't be right.
 """
 
 from __future__ import annotations
@@ -55,34 +55,34 @@ def main(
 
     folder = folder or Path(tempfile.mkdtemp(prefix="attack-"))
     typer.echo(f"warming up in {folder}")
-    kinds = _kinds(folder, only or list(PROMISES))
-    gc.freeze()  # a fork's collector leaves the pages of what was there before alone
+    kinds = _make_kinds(folder, only or list(PROMISES))
+    gc.freeze()  # so that a fork's collector doesn't touch the pages of earlier objects
     tallies: dict[str, Tally] = {}
     with Progress() as progress:
         for name, (total, make_try) in kinds.items():
             numbers = list(numbered(total, share, number))
             bar = progress.add_task(name, total=len(numbers))
 
-            def told(made: Try, wrong: str | None, bar=bar) -> None:
+            def report(attempt: Try, fault: str | None, bar=bar) -> None:
                 progress.advance(bar)
-                if wrong:
-                    progress.console.print(f"{made.name}: {wrong}", markup=False, highlight=False)
+                if fault:
+                    progress.console.print(f"{attempt.name}: {fault}", markup=False, highlight=False)
 
             draws = ((f"{name}-{seed}-{number}", random.Random(f"{name} {seed} {number}")) for number in numbers)
-            tallies[name] = run(starmap(make_try, draws), folder / name, jobs, told, limit)
+            tallies[name] = run(starmap(make_try, draws), folder / name, jobs, report, limit)
     table = markdown(tallies)
     typer.echo(table)
     if out:
         out.write_text(table + "\n", encoding="utf-8")
-    failed = [found for tally in tallies.values() for found in tally.failed]
-    (folder / "failed.json").write_text(json.dumps(failed, indent=1), encoding="utf-8")
-    if failed:
-        typer.echo(f"{len(failed)} failed; their folders are below {folder}")
+    failures = [failure for tally in tallies.values() for failure in tally.failed]
+    (folder / "failed.json").write_text(json.dumps(failures, indent=1), encoding="utf-8")
+    if failures:
+        typer.echo(f"{len(failures)} failed; their folders are below {folder}")
         raise typer.Exit(1)
 
 
-def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[str, random.Random], Any]]]:
-    """For each kind the number of its tries, and the function that makes one from its name and random numbers."""
+def _make_kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[str, random.Random], Any]]]:
+    """Returns the number of tries of each kind, and the function that makes one from a name and random numbers."""
     import commands
     import components
     import corpora
@@ -98,22 +98,22 @@ def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[str
     import configs
 
     inputs = warm(folder)
-    simple = {"configs": configs, "data": data_files, "folders": run_folders, "annotate": corpora, "bytes": components}
-    simple |= {"plugins": mistakes}
-    found = {name: (module.TOTAL, partial(module.make_try, inputs)) for name, module in simple.items()}
-    found["sklearn"] = (estimators.TOTAL, estimators.make_try)
+    modules = {"configs": configs, "data": data_files, "folders": run_folders, "annotate": corpora, "bytes": components}
+    modules |= {"plugins": mistakes}
+    kinds = {name: (module.TOTAL, partial(module.make_try, inputs)) for name, module in modules.items()}
+    kinds["sklearn"] = (estimators.TOTAL, estimators.make_try)
     if "encoders" in names:
         encoder = encoders.make(folder / "encoder")
-        found["encoders"] = (encoders.TOTAL, partial(encoders.make_try, inputs, encoder))
+        kinds["encoders"] = (encoders.TOTAL, partial(encoders.make_try, inputs, encoder))
     if set(names) & {"kills", "operations", "disks", "kept"}:
         runs = Interrupted(commands.make(inputs, folder), folder / "whole")
-        found["kept"] = (kept.TOTAL, partial(kept.make_try, runs))
-        found |= {name: (total, partial(runs.make_try, choose)) for name, (total, choose) in runs.kinds().items()}
-    return {name: found[name] for name in PROMISES if name in names}
+        kinds["kept"] = (kept.TOTAL, partial(kept.make_try, runs))
+        kinds |= {name: (total, partial(runs.make_try, choose)) for name, (total, choose) in runs.kinds().items()}
+    return {name: kinds[name] for name in PROMISES if name in names}
 
 
 def markdown(tallies: dict) -> str:
-    """The table of what was tried."""
+    """The table of the tries, as markdown."""
     lines = ["| | tried | of them refused or stopped with a message | failed | seconds |", "|---|---:|---:|---:|---:|"]
     for name, tally in tallies.items():
         cells = f"{tally.tried:,} | {tally.refused:,} | {len(tally.failed)} | {tally.seconds:,.0f}"

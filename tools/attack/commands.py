@@ -1,4 +1,4 @@
-"""Commands that are killed, or find what they left behind damaged: short ones, each in a folder of its own."""
+"""Short commands that are killed, or that find their own files damaged, each in a folder of its own."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FILES = (
 QUIET = ("--quiet", "--device", "cpu")
 RESUMED = ["--resume", "run", *QUIET]
 USERS = {"typing.py": "raise SystemExit('a file of the user was run')\n", "notes.partial": "the user's\n"}
-"""Files of the user's in the working folder, which no command may change, remove or run."""
+"""The user's files in the working folder, which no command may change, remove or run."""
 
 
-def _nothing(folder: Path) -> None:
-    """No input of its own."""
+def _prepare_nothing(folder: Path) -> None:
+    """Prepares no input."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class Command:
 
     Attributes:
         main: the command's function.
-        words: its words.
-        resumed: other words that go on where the same command is rejected and names them.
+        words: its arguments.
+        resumed: arguments that resume it, where repeating the command is rejected with a message that names them.
         prepare: writes the input into the folder.
-        same: pattern of the folders whose `FILES` are equal however often it was interrupted.
-        check: what is wrong with the files of one that is done, or None.
+        same: pattern of the folders whose `FILES` must not depend on interruptions.
+        check: returns the fault in a finished command's files, or None.
         kept: pattern of the files to damage.
-        undone: patterns of what is removed beside the damage, so that something is left to do.
-        more: words of the command that finds the damage.
+        undone: patterns of the files that are removed as well, so that work is left to do.
+        more: arguments of the command that meets the damage.
     """
 
     main: Callable[[], None]
     words: Sequence[str]
     resumed: Sequence[str] = ()
-    prepare: Callable[[Path], None] = _nothing
+    prepare: Callable[[Path], None] = _prepare_nothing
     same: str = "run"
     check: Callable[[Path], str | None] = lambda folder: None
     kept: str = ""
@@ -62,34 +62,34 @@ class Command:
 
 
 def make(warm: Warm, folder: Path) -> dict[str, Command]:
-    """The commands by name."""
+    """Makes the commands; returns them by name."""
     encoder = encoders.make(folder / "shared")
-    found = {name: _run(warm, name) for name in ("labels", "names")}
-    found["seeds"] = _many(warm, "seeds=0,1", "seeds=0..2", "--jobs", "2")
-    found["methods"] = _many(warm, "methods=cross_entropy,nce", "methods=cross_entropy,nce,margin")
-    found["together"] = _together(warm, encoder)
-    found["sweep"] = _sweep(warm)
-    found["decode"] = Command(spen, ["decode", str(warm.runs["labels"]), "run"])
-    found["annotate"] = _annotate(warm)
-    found["indexed"] = _indexed(warm, 0)
-    found["indexed_other"] = _indexed(warm, 10)
-    return found
+    commands = {name: _make_run(warm, name) for name in ("labels", "names")}
+    commands["seeds"] = _make_many(warm, "seeds=0,1", "seeds=0..2", "--jobs", "2")
+    commands["methods"] = _make_many(warm, "methods=cross_entropy,nce", "methods=cross_entropy,nce,margin")
+    commands["together"] = _make_together(warm, encoder)
+    commands["sweep"] = _make_sweep(warm)
+    commands["decode"] = Command(spen, ["decode", str(warm.runs["labels"]), "run"])
+    commands["annotate"] = _make_annotate(warm)
+    commands["indexed"] = _make_indexed(warm, 0)
+    commands["indexed_other"] = _make_indexed(warm, 10)
+    return commands
 
 
-def _run(warm: Warm, name: str) -> Command:
+def _make_run(warm: Warm, name: str) -> Command:
     """A run of several stages with a checkpoint after each epoch."""
     words = [*warm.words(name), "--checkpoint-every", "0"]
     words = ["trainer.epochs=3" if word.startswith("trainer.epochs=") else word for word in words]
     return Command(spen_run, words, RESUMED)
 
 
-def _many(warm: Warm, several: str, more: str, *jobs: str) -> Command:
-    """Several seeds or methods."""
-    words = [*warm.words("labels"), *jobs]
-    return Command(spen_run, [*words, several], same="run/**", kept="run/**/*.json*", more=[*words, more])
+def _make_many(warm: Warm, argument: str, longer_argument: str, *options: str) -> Command:
+    """A run of several seeds or methods."""
+    words = [*warm.words("labels"), *options]
+    return Command(spen_run, [*words, argument], same="run/**", kept="run/**/*.json*", more=[*words, longer_argument])
 
 
-def _together(warm: Warm, encoder: Path) -> Command:
+def _make_together(warm: Warm, encoder: Path) -> Command:
     words = ["together", "run", "tags=tags", "names=names", *QUIET, "--checkpoint-every", "0"]
     words += ["all.method=cross_entropy", f"all.encoder={encoder}", "all.trainer.epochs=2"]
     for part, name in (("tags", "tags"), ("names", "names")):
@@ -99,7 +99,7 @@ def _together(warm: Warm, encoder: Path) -> Command:
     return Command(spen, words, resumed, same="run/*", kept="run/**/*", undone=undone, more=resumed)
 
 
-def _sweep(warm: Warm) -> Command:
+def _make_sweep(warm: Warm) -> Command:
     def prepare(folder: Path) -> None:
         space = {"trainer.net.lr": {"low": 1e-3, "high": 1e-1, "log": True}, "trainer.batch_size": [4, 8]}
         (folder / "space.yaml").write_text(json.dumps(space), encoding="utf-8")
@@ -114,12 +114,12 @@ def _sweep(warm: Warm) -> Command:
 
     words = ["sweep", "labels", "space.yaml", *warm.arguments["labels"], "--out", "run"]
     words += ["--device", "cpu", "--trials"]
-    damaged = {"kept": "run/**/*", "more": [*words, "3"]}
-    return Command(spen, [*words, "2"], prepare=prepare, same="", check=check, **damaged)
+    damage = {"kept": "run/**/*", "more": [*words, "3"]}
+    return Command(spen, [*words, "2"], prepare=prepare, same="", check=check, **damage)
 
 
-def _annotate(warm: Warm) -> Command:
-    """Into a folder inside that of the input, whose files are in several shards."""
+def _make_annotate(warm: Warm) -> Command:
+    """Annotation in several shards, into a folder inside the input's."""
 
     def prepare(folder: Path) -> None:
         (folder / "run").mkdir()
@@ -128,11 +128,11 @@ def _annotate(warm: Warm) -> Command:
             path.write_text("".join(json.loads(line)["text"] + "\n" for line in inputs.texts(seed, 40).splitlines()))
 
     words = ["annotate", str(warm.runs["tags"]), "run", "--out", "run/out", "--shard-size", "0.001"]
-    kept = {"kept": "run/out/*", "undone": ("run/out/shard-000000.parquet",), "more": words}
-    return Command(spen, words, prepare=prepare, same="run/out", **kept)
+    damage = {"kept": "run/out/*", "undone": ("run/out/shard-000000.parquet",), "more": words}
+    return Command(spen, words, prepare=prepare, same="run/out", **damage)
 
 
-def _indexed(warm: Warm, seed: int) -> Command:
+def _make_indexed(warm: Warm, seed: int) -> Command:
     """A run whose training examples stay on disk, with an index beside them."""
 
     def prepare(folder: Path) -> None:

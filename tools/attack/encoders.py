@@ -59,25 +59,25 @@ def make_try(warm: Warm, encoder: Path, name: str, draw: random.Random) -> Try:
     files = sorted(path.name for path in encoder.iterdir())
     key, file = draw.choice(sorted(KEYS)), draw.choice(files)
     value = draw.choice(KEYS[key])
-    keyed = draw.random() < 0.6
+    changes_key = draw.random() < 0.6
     damage = draw.choice(run_folders.DAMAGES)
-    at = draw.random()
+    damage_seed = draw.random()
 
     def act(folder: Path) -> None:
-        own = folder / "encoder"
-        shutil.copytree(encoder, own)
-        (own / "code.py").write_text("print('code of the folder was run')\n", encoding="utf-8")
-        if keyed:
-            path = own / "config.json"
+        copy = folder / "encoder"
+        shutil.copytree(encoder, copy)
+        (copy / "code.py").write_text("print('code of the folder was run')\n", encoding="utf-8")
+        if changes_key:
+            path = copy / "config.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}), encoding="utf-8")
         else:
-            damage(own / file, random.Random(at))
-        command(spen_run, *warm.words(config), f"encoder={own}", "method=cross_entropy")
+            damage(copy / file, random.Random(damage_seed))
+        command(spen_run, *warm.words(config), f"encoder={copy}", "method=cross_entropy")
 
-    def check(folder: Path, ended: Ended) -> str | None:
-        if "code of the folder was run" in ended.said:
+    def check(folder: Path, end: Ended) -> str | None:
+        if "code of the folder was run" in end.said:
             return "code of the folder was run"
-        return scores_of(folder / "run") if ended.status == 0 else None
+        return scores_of(folder / "run") if end.status == 0 else None
 
-    what = f"{key}={value}"[:40] if keyed else f"{damage.__name__.strip('_')}-{file}"
-    return Try(f"{name}-{what}".replace("/", "_").replace(" ", ""), act, check)
+    change = f"{key}={value}"[:40] if changes_key else f"{damage.__name__.strip('_')}-{file}"
+    return Try(f"{name}-{change}".replace("/", "_").replace(" ", ""), act, check)

@@ -1,4 +1,4 @@
-"""Small inputs that every config takes, made by a seed, and ways to damage a value, a line or a file."""
+"""Small inputs for every config, generated from a seed, and damage to values, lines and files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTILE = [
 """Values for a key, as on the command line."""
 
 REFUSED = {"1e999", "-1e999", "NaN", "Infinity"}
-"""Values that no key takes."""
+"""Values that no key accepts."""
 
 PIECES = [
     b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n\n", b"\t", b" ", b",", b'"', b"{", b"}", b"[", b"#",
@@ -31,30 +31,30 @@ PIECES = [
 
 def tagged(seed: int, rows: int, entities: bool) -> str:
     """Sentences as columns of a word and its tag."""
-    draw, found = random.Random(seed), []
+    draw, sentences = random.Random(seed), []
     for _ in range(rows):
         words = draw.choices(WORDS, k=draw.randint(1, 8))
         tags = [("B-PER" if w in ("Anna", "Bob") else "B-LOC" if w == "Paris" else "O") for w in words]
         if not entities:
             tags = ["NOUN" if w[0].isupper() or w in ("book", "train", "cities") else "VERB" for w in words]
-        found.append("\n".join(f"{w}\t{t}" for w, t in zip(words, tags, strict=True)))
-    return "\n\n".join(found) + "\n"
+        sentences.append("\n".join(f"{w}\t{t}" for w, t in zip(words, tags, strict=True)))
+    return "\n\n".join(sentences) + "\n"
 
 
 def lists(columns: str) -> list[list[list[str]]]:
-    """The words, and the tags, of each of such sentences."""
+    """The words, and the tags, of each of these sentences."""
     rows = [[line.split("\t") for line in block.splitlines()] for block in columns.strip().split("\n\n")]
     return [[[cells[i] for cells in row] for row in rows] for i in range(2)]
 
 
 def roles(seed: int, rows: int) -> str:
     """JSON lines of words with a predicate and its roles."""
-    draw, found = random.Random(seed), []
+    draw, lines = random.Random(seed), []
     for _ in range(rows):
-        who, what = draw.choice(["Anna", "Bob"]), draw.choice(["book", "train"])
-        words = [who, draw.choice(["gave", "left"]), "a", what]
-        found.append(json.dumps({"words": words, "predicate": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}))
-    return "\n".join(found) + "\n"
+        person, thing = draw.choice(["Anna", "Bob"]), draw.choice(["book", "train"])
+        words = [person, draw.choice(["gave", "left"]), "a", thing]
+        lines.append(json.dumps({"words": words, "predicate": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}))
+    return "\n".join(lines) + "\n"
 
 
 def label_table(seed: int, rows: int) -> str:
@@ -69,15 +69,15 @@ def label_table(seed: int, rows: int) -> str:
 
 def texts(seed: int, rows: int) -> str:
     """JSON lines of a text and its labels."""
-    draw, found = random.Random(seed), []
+    draw, lines = random.Random(seed), []
     for _ in range(rows):
         words = draw.choices([*WORDS, *LABELS], k=6)
-        found.append(json.dumps({"text": " ".join(words), "labels": sorted(set(words) & set(LABELS)) or ["none"]}))
-    return "\n".join(found) + "\n"
+        lines.append(json.dumps({"text": " ".join(words), "labels": sorted(set(words) & set(LABELS)) or ["none"]}))
+    return "\n".join(lines) + "\n"
 
 
 def citations(seed: int, rows: int) -> str:
-    """Citations with their fields tagged inline, one a line."""
+    """Citations with their fields tagged inline, one per line."""
     draw = random.Random(seed)
     return "".join(
         f"<author> {draw.choice('ABCD')}. {draw.choice(WORDS)} . </author> "
@@ -87,9 +87,9 @@ def citations(seed: int, rows: int) -> str:
 
 
 def files(folder: Path) -> dict[str, list[str]]:
-    """For each config the arguments of a run of a second on files of `folder`, which are written."""
+    """Writes each config's files in `folder`, and returns for each the arguments of a run of about a second."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = {
+    formats = {
         "labels": ("csv", label_table),
         "texts": ("jsonl", texts),
         "tags": ("conll", lambda seed, rows: tagged(seed, rows, False)),
@@ -97,23 +97,23 @@ def files(folder: Path) -> dict[str, list[str]]:
         "roles": ("jsonl", roles),
         "citations": ("txt", citations),
     }
-    found = {}
-    for name, (kind, write) in made.items():
+    runs = {}
+    for name, (suffix, write) in formats.items():
         arguments = []
         for seed, (part, rows) in enumerate((("data", 24), ("validation", 8), ("test", 8))):
-            path = folder / f"{name}.{part}.{kind}"
+            path = folder / f"{name}.{part}.{suffix}"
             path.write_text(write(seed, rows), encoding="utf-8")
             arguments.append(f"{part}={path}")
-        found[name] = [*arguments, "trainer.epochs=1", "trainer.epoch_updates=1"]
-    found["labels"].append("task.labels=label_*")
+        runs[name] = [*arguments, "trainer.epochs=1", "trainer.epoch_updates=1"]
+    runs["labels"].append("task.labels=label_*")
     for name in ("tags", "names"):
-        found[name].append("trainer.pretrain_epochs=1")
-    found["citations"] += ["labelled=5", "method=alternating_cd", "trainer.net_epochs=0"]
-    return found
+        runs[name].append("trainer.pretrain_epochs=1")
+    runs["citations"] += ["labelled=5", "method=alternating_cd", "trainer.net_epochs=0"]
+    return runs
 
 
 def damaged(data: bytes, draw: random.Random) -> bytes:
-    """The file with one to three damages."""
+    """The bytes with one to three damages."""
     for _ in range(draw.randint(1, 3)):
         data = draw.choice(_DAMAGES)(data, draw)
     return data
@@ -126,22 +126,22 @@ def _cut(data: bytes, draw: random.Random) -> bytes:
 def _flip(data: bytes, draw: random.Random) -> bytes:
     if not data:
         return data
-    at = draw.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ (1 << draw.randrange(8))]) + data[at + 1 :]
+    index = draw.randrange(len(data))
+    return data[:index] + bytes([data[index] ^ (1 << draw.randrange(8))]) + data[index + 1 :]
 
 
 def _insert(data: bytes, draw: random.Random) -> bytes:
-    at = draw.randrange(len(data) + 1)
-    return data[:at] + draw.choice(PIECES) + data[at:]
+    index = draw.randrange(len(data) + 1)
+    return data[:index] + draw.choice(PIECES) + data[index:]
 
 
 def _overwrite(data: bytes, draw: random.Random) -> bytes:
-    at, piece = draw.randrange(len(data) + 1), draw.choice(PIECES)
-    return data[:at] + piece + data[at + len(piece) :]
+    index, piece = draw.randrange(len(data) + 1), draw.choice(PIECES)
+    return data[:index] + piece + data[index + len(piece) :]
 
 
-def _lines(data: bytes, draw: random.Random) -> bytes:
-    """A line is dropped, repeated or moved."""
+def _change_lines(data: bytes, draw: random.Random) -> bytes:
+    """Drops, repeats or moves a line."""
     lines = data.splitlines(keepends=True)
     if not lines:
         return data
@@ -151,17 +151,17 @@ def _lines(data: bytes, draw: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def _cells(data: bytes, draw: random.Random) -> bytes:
-    """A cell of a line is dropped, repeated or takes the place of another."""
+def _change_cells(data: bytes, draw: random.Random) -> bytes:
+    """Drops, repeats or moves a cell of a line."""
     lines = data.split(b"\n")
-    at = draw.randrange(len(lines))
-    mark = draw.choice((b"\t", b",", b" ", b":"))
-    cells = lines[at].split(mark)
+    index = draw.randrange(len(lines))
+    separator = draw.choice((b"\t", b",", b" ", b":"))
+    cells = lines[index].split(separator)
     cell = cells.pop(draw.randrange(len(cells)))
     for _ in range(draw.choice((0, 1, 2))):
         cells.insert(draw.randrange(len(cells) + 1), cell)
-    lines[at] = mark.join(cells)
+    lines[index] = separator.join(cells)
     return b"\n".join(lines)
 
 
-_DAMAGES = (_cut, _flip, _insert, _overwrite, _lines, _cells)
+_DAMAGES = (_cut, _flip, _insert, _overwrite, _change_lines, _change_cells)

@@ -18,7 +18,7 @@ SOUND = {
     "energy_loss": "from spen_seal.contrast import Nce as Sound",
     "trainer": "from spen_seal.dynamic import Dynamic as Sound",
 }
-"""For each kind a component without mistakes."""
+"""A component without mistakes, by kind."""
 METHODS = {
     "energy": "__init__ forward encode gradient",
     "inference_net": "__init__ forward training_proposal choices",
@@ -42,7 +42,7 @@ TABLES = (
 FIELDS = ("a: int = 'x'", "a: object", "a: 'Nothing' = 1", "a: int", "type: int = 3", "a = 3")
 
 
-def _source(kind: str, draw: random.Random) -> tuple[str, str]:
+def _write_source(kind: str, draw: random.Random) -> tuple[str, str]:
     """The mistake in words, and the plugin's module."""
     parts = [
         HEAD,
@@ -50,26 +50,26 @@ def _source(kind: str, draw: random.Random) -> tuple[str, str]:
         f"@sp.hookimpl\ndef spen_{kind}(): return ",
         "{'broken': Broken}\n",
     ]
-    where = draw.choice(("module", "hook", "config", *["method"] * 5))
-    if where == "module":
-        what = draw.choice(MODULES)
-        parts.insert(draw.choice((1, 4)), f"{what}\n")
-    elif where == "hook":
-        what = parts[3] = draw.choice(TABLES)
-    elif where == "config":
-        what = draw.choice(FIELDS)
-        parts[1] += f"    class Config(Sound.Config):\n        {what}\n"
+    place = draw.choice(("module", "hook", "config", *["method"] * 5))
+    if place == "module":
+        mistake = draw.choice(MODULES)
+        parts.insert(draw.choice((1, 4)), f"{mistake}\n")
+    elif place == "hook":
+        mistake = parts[3] = draw.choice(TABLES)
+    elif place == "config":
+        mistake = draw.choice(FIELDS)
+        parts[1] += f"    class Config(Sound.Config):\n        {mistake}\n"
     else:
-        what = f"def {draw.choice(METHODS[kind].split())}(self, *given, **named): {draw.choice(BODIES)}"
-        parts[1] += f"    {what}\n"
-    return what, "".join(parts)
+        mistake = f"def {draw.choice(METHODS[kind].split())}(self, *given, **named): {draw.choice(BODIES)}"
+        parts[1] += f"    {mistake}\n"
+    return mistake, "".join(parts)
 
 
 def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
     """A plugin with a mistake, which `spen plugins --check` or a run finds."""
     kind = draw.choice(sorted(SOUND))
-    what, source = _source(kind, draw)
-    checked = draw.random() < 0.2
+    mistake, source = _write_source(kind, draw)
+    is_checked = draw.random() < 0.2
     words = [word for word in warm.words("labels") if not word.startswith("trainer.")]
     epochs = {"epochs": 3} if kind == "trainer" else {}
     words += [f"{kind}={json.dumps({'type': 'broken.broken'} | epochs)}", *["trainer.epochs=3"] * (not epochs)]
@@ -81,16 +81,16 @@ def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
         (info / "entry_points.txt").write_text("[spen_plugins]\nbroken = broken_plugin\n")
         (folder / "site" / "broken_plugin.py").write_text(source, encoding="utf-8", errors="surrogatepass")
         sys.path.insert(0, str(folder / "site"))
-        print(f"plugin with an error: {what!r}", flush=True)  # what --check says is a table
-        command(spen, "plugins", "--check") if checked else command(spen_run, *words)
+        print(f"plugin with an error: {mistake!r}", flush=True)  # the output of --check is a table
+        command(spen, "plugins", "--check") if is_checked else command(spen_run, *words)
 
-    def check(folder: Path, ended: Ended) -> str | None:
-        if ended.status == 0:
-            return None if checked else scores_of(folder / "run")
-        said = ended.said.partition("\n")[2]
-        if not any(word in said.lower() for word in ("broken", kind, kind.replace("_", " "))):
-            return f"the message names neither plugin nor class: {ended.said.strip()[-200:]}"
+    def check(folder: Path, end: Ended) -> str | None:
+        if end.status == 0:
+            return None if is_checked else scores_of(folder / "run")
+        output = end.said.partition("\n")[2]
+        if not any(word in output.lower() for word in ("broken", kind, kind.replace("_", " "))):
+            return f"the message names neither plugin nor class: {end.said.strip()[-200:]}"
         history = folder / "run" / "history.jsonl"
         return "the mistake was found after an epoch" if history.is_file() and history.stat().st_size else None
 
-    return Try(f"{name}-{kind}-" + "".join(c if c.isalnum() else "_" for c in what)[:80], act, check)
+    return Try(f"{name}-{kind}-" + "".join(c if c.isalnum() else "_" for c in mistake)[:80], act, check)

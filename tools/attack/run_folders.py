@@ -22,13 +22,13 @@ def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
     source = warm.runs[config]
     path = draw.choice(sorted(p.relative_to(source) for p in source.rglob("*") if p.is_file()))
     damage = draw.choice(DAMAGES)
-    at = draw.random()
-    test = next(word for word in warm.arguments[config] if word.startswith("test=")).partition("=")[2]
+    damage_seed = draw.random()
+    test_file = next(word for word in warm.arguments[config] if word.startswith("test=")).partition("=")[2]
     main, *words = draw.choice(
         (
-            (spen, "predict", "run", test),
-            (spen, "predict", "run", test),
-            (spen, "score", "run", test),
+            (spen, "predict", "run", test_file),
+            (spen, "predict", "run", test_file),
+            (spen, "score", "run", test_file),
             (spen, "calibrate", "run"),
             (spen, "compare", "run", f"other={source}"),
             (spen, "report", "run", "--out", "report.html"),
@@ -39,11 +39,11 @@ def make_try(warm: Warm, name: str, draw: random.Random) -> Try:
 
     def act(folder: Path) -> None:
         shutil.copytree(source, folder / "run")
-        damage(folder / "run" / path, random.Random(at))
+        damage(folder / "run" / path, random.Random(damage_seed))
         command(main, *words)
 
-    def check(folder: Path, ended: Ended) -> str | None:
-        return lines_of_json(ended.said) if ended.status == 0 and words[0] in ("predict", "score") else None
+    def check(folder: Path, end: Ended) -> str | None:
+        return lines_of_json(end.said) if end.status == 0 and words[0] in ("predict", "score") else None
 
     return Try(f"{name}-{damage.__name__.strip('_')}-{words[0].strip('-')}-{path.name}", act, check)
 
@@ -57,7 +57,7 @@ def _bytes(path: Path, draw: random.Random) -> None:
 
 
 def _value(path: Path, draw: random.Random) -> None:
-    """Of tensors, some numbers are others; of other files, some bytes."""
+    """Changes some numbers of tensors, or some bytes of any other file."""
     (_bits if path.suffix == ".safetensors" else _bytes)(path, draw)
 
 
@@ -85,13 +85,13 @@ def _empty(path: Path, draw: random.Random) -> None:
 
 
 def _bits(path: Path, draw: random.Random) -> None:
-    """NaN among the numbers, or a header that promises more."""
+    """Writes NaN among the numbers, or another length of the header."""
     data = bytearray(path.read_bytes())
     if draw.random() < 0.3:
         data[:8] = draw.choice((0, 7, 1 << 20, 1 << 40, (1 << 64) - 1)).to_bytes(8, "little")
     elif len(data) > 8:
-        at = draw.randrange(len(data) - 4)
-        data[at : at + 4] = b"\x00\x00\xc0\x7f"
+        index = draw.randrange(len(data) - 4)
+        data[index : index + 4] = b"\x00\x00\xc0\x7f"
     path.write_bytes(bytes(data))
 
 

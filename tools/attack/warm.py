@@ -33,7 +33,7 @@ class Warm:
     """Inputs and runs that tries share.
 
     Attributes:
-        arguments: of a short run of each config.
+        arguments: the arguments of a short run of each config.
         runs: a finished run of each config.
     """
 
@@ -41,34 +41,40 @@ class Warm:
     runs: dict[str, Path]
 
     def words(self, name: str, out: str = "run") -> list[str]:
-        """A short run of a config."""
+        """The arguments of a short run of a config."""
         return [name, *self.arguments[name], "--out", out, "--quiet", "--device", "cpu"]
 
 
 def warm(folder: Path) -> Warm:
-    """Inputs and finished runs below `folder`; what the runs imported is imported here, once for all tries."""
+    """Makes inputs and finished runs below `folder`, and imports the modules of the runs here, once for all tries."""
     torch.set_num_threads(1)
     arguments = inputs.files(folder / "inputs")
-    found = Warm(arguments, {name: folder / "runs" / name for name in arguments})
-    acts = {name: partial(command, spen_run, *found.words(name, str(out))) for name, out in found.runs.items()}
+    shared = Warm(arguments, {name: folder / "runs" / name for name in arguments})
+    acts = {name: partial(command, spen_run, *shared.words(name, str(out))) for name, out in shared.runs.items()}
     first(acts, folder / "first")
-    return found
+    return shared
 
 
 def first(acts: dict[str, Callable[[], None]], folder: Path) -> None:
-    """Do what tries begin from, each in a process, and import here what that imported: once for all tries."""
+    """Run the acts that tries start from, each in a process, and import their modules here, once for all tries."""
 
-    def recorded(act: Callable[[], None], own: Path) -> None:
+    def run_and_record(act: Callable[[], None], try_folder: Path) -> None:
         try:
             act()
         finally:
-            (folder / f"{own.name}.imported").write_text("\n".join(sorted(sys.modules)), encoding="utf-8")
+            (folder / f"{try_folder.name}.imported").write_text("\n".join(sorted(sys.modules)), encoding="utf-8")
 
-    def told(made: Try, wrong: str | None) -> None:
-        if wrong:
-            raise SystemExit(f"the {made.name} that tries begin from: {wrong}; see {folder}")
+    def report(attempt: Try, fault: str | None) -> None:
+        if fault:
+            raise SystemExit(f"the {attempt.name} that tries begin from: {fault}; see {folder}")
 
-    run([Try(name, partial(recorded, act), status=(0,)) for name, act in acts.items()], folder, 2, told, limit=600)
+    run(
+        [Try(name, partial(run_and_record, act), status=(0,)) for name, act in acts.items()],
+        folder,
+        2,
+        report,
+        limit=600,
+    )
     imported = {line for file in folder.glob("*.imported") for line in file.read_text("utf-8").splitlines()}
     for name in sorted(imported - sys.modules.keys()):
         with suppress(ImportError):

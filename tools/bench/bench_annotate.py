@@ -2,8 +2,8 @@
 
     SPEN_DATA=... python -m tools.bench.bench_annotate --words 1000000 --exclude spen_srl --json annotate.json
 
-The texts are those of the English Web Treebank, BTC and GoEmotions, a document a line, from the beginning and, if that
-are too few, again, until there are --words words (as blanks part them). The pipeline is spen_en without --exclude.
+The texts are those of the English Web Treebank, BTC and GoEmotions, one document per line. They are repeated until
+there are --words words (separated by blanks). The pipeline is spen_en without --exclude.
 Contestants take turns, --rounds times:
 
   local     spen annotate, one process
@@ -11,13 +11,13 @@ Contestants take turns, --rounds times:
   ray x2    spen annotate --engine ray --processes 2
   pipe x2   spaCy's own nlp.pipe(n_process=2) over the same texts; its docs are counted and not written
 
-Then, on the first --killed words: `local x2` and `ray x2` with a process that annotates killed (SIGKILL) when a third
-of the shards are there, and `local` killed altogether and called again.
+Then, on the first --killed words: `local x2` and `ray x2`, one of whose annotating processes is killed (SIGKILL) when a
+third of the shards are there, and `local`, which is killed altogether and repeated.
 
-Printed: words (tokens) a second of each from start to end; `steady`, from the first shard's end to the last one's, so
-without loading and Ray's start; the ratio of that to local's in the same round; seconds of processors, all processes
-together (which do not depend on what else a machine does); whether all rows are those of local, and the largest
-difference of a probability; resident memory of local, in MB, at each tenth of its time but the first and the last.
+Printed: each one's words (tokens) per second from start to end; `steady`, the rate from the end of the first shard to
+that of the last, so without loading and Ray's start; the ratio of `steady` to local's in the same round; CPU seconds of
+all processes together (which do not depend on other work of the machine); whether all rows are those of local, and the
+largest difference of a probability; resident memory of local, in MB, at each inner tenth of its time.
 --json also has the seconds of each shard of local, which tools/bench/simulate_scale.py reads.
 """
 
@@ -58,7 +58,7 @@ for number, doc in enumerate(spacy.load(sys.argv[1]).pipe(texts, n_process=2, ba
 
 
 class Ran(NamedTuple):
-    """A command that has ended: its seconds, those of processors, and its resident memory in MB at each tenth."""
+    """A finished command: its seconds, CPU seconds, and resident memory in MB at each inner tenth of its time."""
 
     seconds: float
     cpu: float
@@ -72,58 +72,58 @@ def main() -> None:
     parser.add_argument("--killed", type=int, default=100_000, help="words of the runs with a killed process; 0: none")
     parser.add_argument("--exclude", nargs="*", default=[], help="components of spen_en to leave out")
     parser.add_argument("--json", type=Path, help="write all figures here, too")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), given)
-    for name, value in found.items():
+        figures = measure(Path(folder), options)
+    for name, value in figures.items():
         if name != "shards":
             print(f"{name}: {json.dumps(value)}", flush=True)
-    if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
-def measure(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """All figures, by contestant."""
     import spacy
 
-    spacy.load("spen_en", exclude=given.exclude).to_disk(folder / "pipeline")
-    texts, few = folder / "texts.txt", folder / "few.txt"
-    for path, words in ((texts, given.words), (few, given.killed)):
+    spacy.load("spen_en", exclude=options.exclude).to_disk(folder / "pipeline")
+    texts, excerpt = folder / "texts.txt", folder / "few.txt"
+    for path, words in ((texts, options.words), (excerpt, options.killed)):
         path.write_text("".join(f"{text}\n" for text in until(words)), encoding="utf-8")
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     rates: dict[str, list[tuple[float, float]]] = {name: [] for name in (*ENGINES, "pipe x2")}
-    for number in range(given.rounds):
-        for name, options in ENGINES.items():
+    for number in range(options.rounds):
+        for name, flags in ENGINES.items():
             out = folder / f"{name} {number}"
-            ran = run(command(folder, texts, out.name, options))
-            words = found.setdefault("words", total_words(out))
-            rates[name].append((words / ran.seconds, steady(out), ran.cpu))
+            result = run(command(folder, texts, out.name, flags))
+            words = figures.setdefault("words", total_words(out))
+            rates[name].append((words / result.seconds, steady(out), result.cpu))
             if name == "local":
-                found |= {"memory": ran.memory, "shards": shard_seconds(out)}
-            found[name] = difference(folder / "local 0", out)
-            print(number, name, rates[name][-1], found[name], flush=True)
+                figures |= {"memory": result.memory, "shards": shard_seconds(out)}
+            figures[name] = difference(folder / "local 0", out)
+            print(number, name, rates[name][-1], figures[name], flush=True)
         started = time.time()
-        ran = run([sys.executable, "-c", PIPE, str(folder / "pipeline"), str(texts), str(folder / "first")])
+        result = run([sys.executable, "-c", PIPE, str(folder / "pipeline"), str(texts), str(folder / "first")])
         first = float((folder / "first").read_text())
-        rates["pipe x2"].append((words / ran.seconds, words / (started + ran.seconds - first), ran.cpu))
-    for name, some in rates.items():
-        all_of_it, without_start, cpu = (median(column) for column in zip(*some, strict=True))
-        ratios = [one[1] / local[1] for one, local in zip(some, rates["local"], strict=True)]
-        figures = {"words_per_second": all_of_it, "steady": without_start, "ratio": median(ratios), "cpu": cpu}
-        found.setdefault(name, {}).update(figures)
-    if given.killed:
-        run(command(folder, few, "whole", []))
-    for name, options in ENGINES.items() if given.killed else ():
+        rates["pipe x2"].append((words / result.seconds, words / (started + result.seconds - first), result.cpu))
+    for name, rows in rates.items():
+        overall_rate, steady_rate, cpu = (median(column) for column in zip(*rows, strict=True))
+        ratios = [row[1] / local[1] for row, local in zip(rows, rates["local"], strict=True)]
+        medians = {"words_per_second": overall_rate, "steady": steady_rate, "ratio": median(ratios), "cpu": cpu}
+        figures.setdefault(name, {}).update(medians)
+    if options.killed:
+        run(command(folder, excerpt, "whole", []))
+    for name, flags in ENGINES.items() if options.killed else ():
         out = f"killed {name}"
-        run(command(folder, few, out, options), whole if name == "local" else a_worker, folder / out)
+        run(command(folder, excerpt, out, flags), whole if name == "local" else a_worker, folder / out)
         if name == "local":
-            run(command(folder, few, out, options))
-        found[out] = difference(folder / "whole", folder / out)
-    return found
+            run(command(folder, excerpt, out, flags))
+        figures[out] = difference(folder / "whole", folder / out)
+    return figures
 
 
 def until(words: int) -> Iterator[str]:
-    """Texts of the corpora, until there are so many words."""
+    """Texts of the corpora, repeated until there are `words` words."""
     for text in cycle(list(corpora())):
         if words <= 0:
             return
@@ -154,7 +154,7 @@ def run(
 
     Args:
         words: the command.
-        kill: what is killed, of the command's process, when a third of the shards are there.
+        kill: returns the process to kill, given the command's, when a third of the shards are there.
         out: the folder of the shards.
     """
     started, memory, cpu = time.time(), [], {}
@@ -164,8 +164,8 @@ def run(
     while started_process.poll() is None:
         try:
             memory.append(process.memory_info().rss / 1e6)
-            for one in (process, *process.children(recursive=True)):
-                cpu[one.pid] = sum(one.cpu_times()[:2])
+            for member in (process, *process.children(recursive=True)):
+                cpu[member.pid] = sum(member.cpu_times()[:2])
             if kill is not None and out is not None and (out / "_plan.json").exists():
                 shards = len(json.loads((out / "_plan.json").read_text())["shards"])
                 if len(list(out.glob("*.parquet"))) >= KILLED_AT * shards and (victim := kill(process)) is not None:
@@ -201,45 +201,45 @@ def total_words_of(path: Path) -> int:
 
 
 def steady(out: Path) -> float:
-    """Words a second from the first shard's end to the last one's, so without loading and Ray's start."""
+    """Words per second from the end of the first shard to that of the last, so without loading and Ray's start."""
     times = sorted((path.stat().st_mtime, path) for path in out.glob("*.parquet"))
     words = sum(total_words_of(path) for _, path in times[1:])
     return words / (times[-1][0] - times[0][0])
 
 
 def shard_seconds(out: Path) -> list[float]:
-    """Seconds of each shard but the first, of one process: the time from one to the next."""
+    """Seconds of each shard but the first, with one process: the time between the ends of successive shards."""
     times = [path.stat().st_mtime for path in sorted(out.glob("*.parquet"))]
-    return [after - before for before, after in pairwise(times)]
+    return [later - earlier for earlier, later in pairwise(times)]
 
 
-def difference(one: Path, other: Path) -> dict[str, Any]:
-    """The sameness of rows, labels and order, the largest difference of a probability, and the number of shards with
-    other bytes."""
-    names = sorted(path.name for path in one.glob("*.parquet"))
-    same, largest, unequal = names == sorted(path.name for path in other.glob("*.parquet")), 0.0, 0
-    for name in names if same else ():
-        if (one / name).read_bytes() == (other / name).read_bytes():
+def difference(reference: Path, out: Path) -> dict[str, Any]:
+    """Returns whether rows, labels and order are the same, the largest difference of a probability, and the number of
+    shards with other bytes."""
+    names = sorted(path.name for path in reference.glob("*.parquet"))
+    is_same, largest, unequal = names == sorted(path.name for path in out.glob("*.parquet")), 0.0, 0
+    for name in names if is_same else ():
+        if (reference / name).read_bytes() == (out / name).read_bytes():
             continue
         unequal += 1
-        for row, twin in zip(*(pq.read_table(folder / name).to_pylist() for folder in (one, other)), strict=True):
+        for row, twin in zip(*(pq.read_table(folder / name).to_pylist() for folder in (reference, out)), strict=True):
             (rest, numbers), (rest_of_twin, numbers_of_twin) = parts(row), parts(twin)
-            same = same and rest == rest_of_twin
+            is_same = is_same and rest == rest_of_twin
             pairs = zip(numbers, numbers_of_twin, strict=True)
             largest = max([largest, *(abs(a - b) for a, b in pairs if not (math.isnan(a) and math.isnan(b)))])
-    return {"same_rows": same, "largest_difference": largest, "shards": len(names), "other_bytes": unequal}
+    return {"same_rows": is_same, "largest_difference": largest, "shards": len(names), "other_bytes": unequal}
 
 
 def parts(value: Any) -> tuple[Any, list[float]]:
-    """A value without its floats, and these."""
+    """Splits a value into itself without its floats, and the floats."""
     if isinstance(value, float):
         return None, [value]
     if isinstance(value, dict):
         rest, numbers = parts(list(value.values()))
         return (list(value), rest), numbers
     if isinstance(value, list):
-        found = [parts(item) for item in value]
-        return [rest for rest, _ in found], [number for _, some in found for number in some]
+        pairs = [parts(item) for item in value]
+        return [rest for rest, _ in pairs], [number for _, floats in pairs for number in floats]
     return value, []
 
 

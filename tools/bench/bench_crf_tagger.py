@@ -30,9 +30,9 @@ def main() -> None:
     parser.add_argument("test", help="file to tag and score")
     parser.add_argument("--tags", default="xpos", help="field that holds the tags (default: xpos)")
     parser.add_argument("--rounds", type=int, default=10, help="rounds over the training file (default: 10)")
-    given = parser.parse_args()
-    train, test = (read_conllu(locate(path), tags=given.tags) for path in (given.train, given.test))
-    trainer = pycrfsuite.Trainer(algorithm="ap", params={"max_iterations": given.rounds}, verbose=False)
+    options = parser.parse_args()
+    train, test = (read_conllu(locate(path), tags=options.tags) for path in (options.train, options.test))
+    trainer = pycrfsuite.Trainer(algorithm="ap", params={"max_iterations": options.rounds}, verbose=False)
     for sentence in train:
         trainer.append(features(sentence.words), sentence.tags)
     with tempfile.TemporaryDirectory() as folder:
@@ -46,24 +46,24 @@ def main() -> None:
         seconds = []
         for _ in range(5):
             started = time.process_time()
-            said = [tagger.tag(features(sentence.words)) for sentence in test]
+            predicted = [tagger.tag(features(sentence.words)) for sentence in test]
             seconds.append(time.process_time() - started)
-    right = sum(a == b for tags, s in zip(said, test, strict=True) for a, b in zip(tags, s.tags, strict=True))
-    print(f"accuracy {100 * right / words:.2f}, {words / min(seconds):,.0f} words/s")
+    correct = sum(a == b for tags, s in zip(predicted, test, strict=True) for a, b in zip(tags, s.tags, strict=True))
+    print(f"accuracy {100 * correct / words:.2f}, {words / min(seconds):,.0f} words/s")
 
 
 def features(words: Sequence[str]) -> list[list[str]]:
     """Features of each word: itself, its affixes and shape, and the words around it."""
     lower = ["<s>", "<s>", *(word.lower() for word in words), "</s>", "</s>"]
-    found = []
+    rows = []
     for i, word in enumerate(words, 2):
-        own = lower[i]
-        some = ["bias", f"w={own}", f"shape={shape(word)}"]
-        some += [f"pre{n}={own[:n]}" for n in (2, 3)] + [f"suf{n}={own[-n:]}" for n in (1, 2, 3, 4)]
-        some += [f"{by}:{lower[i + by]}" for by in (-2, -1, 1, 2)] + [f"{by}:{lower[i + by][-3:]}" for by in (-1, 1)]
-        some += [name for name, has in (("digit", str.isdigit), ("upper", str.isupper)) if any(map(has, word))]
-        found.append(some)
-    return found
+        form = lower[i]
+        row = ["bias", f"w={form}", f"shape={shape(word)}"]
+        row += [f"pre{n}={form[:n]}" for n in (2, 3)] + [f"suf{n}={form[-n:]}" for n in (1, 2, 3, 4)]
+        row += [f"{k}:{lower[i + k]}" for k in (-2, -1, 1, 2)] + [f"{k}:{lower[i + k][-3:]}" for k in (-1, 1)]
+        row += [name for name, test in (("digit", str.isdigit), ("upper", str.isupper)) if any(map(test, word))]
+        rows.append(row)
+    return rows
 
 
 def shape(word: str) -> str:

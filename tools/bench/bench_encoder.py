@@ -4,8 +4,8 @@
     python -m tools.bench.bench_encoder --words 300 --batch 4
     python -m tools.bench.bench_encoder --precision bf16
 
-CPU seconds are the least of several turns, in which each row has its own; memory is what autograd keeps of a batch,
-weights not counted.
+CPU seconds are those of the fastest of several turns; memory is that of the tensors that autograd keeps for a batch,
+without weights.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=28)
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--precision", choices=("no", "bf16"), default="no")
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
     task.load()
-    words = (SENTENCE.split() * given.words)[: given.words]
-    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ROWS}
+    words = (SENTENCE.split() * options.words)[: options.words]
+    results: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ROWS}
     networks = {}
     for name, fields in ROWS.items():
         torch.manual_seed(0)
-        networks[name] = Transformer(Transformer.Config.model_validate({"model": given.model, **fields}), task)
+        networks[name] = Transformer(Transformer.Config.model_validate({"model": options.model, **fields}), task)
         task.indexers.update([networks[name].indexer()])
-    x = task.collate([task.parse({"words": words, "predicate": 3})] * given.batch).x
+    x = task.collate([task.parse({"words": words, "predicate": 3})] * options.batch).x
     for network in networks.values():
-        network.train()(x)  # what is stored is there
-    with torch.autocast("cpu", torch.bfloat16, enabled=given.precision == "bf16", cache_enabled=False):
-        for _ in range(given.turns):
+        network.train()(x)  # fills the stores
+    with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16", cache_enabled=False):
+        for _ in range(options.turns):
             for name, network in networks.items():
-                found[name].append((predicted(network, x), *trained(network, x)))
+                results[name].append((predicted(network, x), *trained(network, x)))
     table = Table("", "predicts, s", "trains, s", "keeps, MiB", "weights trained")
-    for name, rows in found.items():
+    for name, rows in results.items():
         seconds = [f"{min(row[i] for row in rows):.2f}" for i in (0, 1)]
         weights = sum(p.numel() for p in networks[name].parameters() if p.requires_grad)
         table.add_row(name, *seconds, f"{rows[0][2]:.0f}", f"{weights:,}")
@@ -74,32 +74,32 @@ def main() -> None:
 def predicted(network: Transformer, x: X) -> float:
     """CPU seconds of a batch in evaluation."""
     network.eval()
-    began = time.process_time()
+    start = time.process_time()
     with torch.no_grad():
         network(x)
-    return time.process_time() - began
+    return time.process_time() - start
 
 
 def trained(network: Transformer, x: X) -> tuple[float, float]:
     """CPU seconds of a batch forward and backward, and MiB that autograd keeps between the two."""
     network.train()
-    own = {p.untyped_storage().data_ptr() for p in network.parameters()}
-    kept: dict[int, int] = {}
+    weights = {p.untyped_storage().data_ptr() for p in network.parameters()}
+    sizes: dict[int, int] = {}
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage.nbytes()
+        if storage.data_ptr() not in weights:
+            sizes[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    began = time.process_time()
+    start = time.process_time()
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         y = network(x)
-    size = sum(kept.values()) / 2**20
+    size = sum(sizes.values()) / 2**20
     if y.requires_grad:
         y.square().sum().backward()
         network.zero_grad()
-    return time.process_time() - began, size
+    return time.process_time() - start, size
 
 
 if __name__ == "__main__":

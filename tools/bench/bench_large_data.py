@@ -52,8 +52,8 @@ def spellings() -> Any:
 def sentences(task: str, count: int, seed: int) -> Any:
     """A `pyarrow.Table` of made-up examples, with rules that can be learnt.
 
-    Tags: a word has one tag, or, a third of them, one of two, by the kind of the word before. Texts: their labels are
-    one to three topics, and each word is of one of them.
+    Tags: two thirds of the words have one tag, the others one of two, by the kind of the previous word. Texts: the
+    labels are one to three topics, and each word belongs to one of them.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -64,13 +64,13 @@ def sentences(task: str, count: int, seed: int) -> Any:
     rank = np.minimum(rng.zipf(1.2, offsets[-1]) - 1, WORDS // TOPICS - 1)
     names = spellings()
     if task == "text":
-        sizes, drawn = rng.integers(1, 4, count), rng.integers(0, TOPICS, (count, 3))
+        sizes, topics = rng.integers(1, 4, count), rng.integers(0, TOPICS, (count, 3))
         sentence = np.repeat(np.arange(count), lengths)
-        topic = drawn[sentence, rng.integers(0, sizes[sentence])]
+        topic = topics[sentence, rng.integers(0, sizes[sentence])]
         tokens = pa.ListArray.from_arrays(offsets, names.take(pa.array(rank * TOPICS + topic)))
         labels = pa.ListArray.from_arrays(
             np.append(0, sizes.cumsum()).astype(np.int32),
-            pa.array([f"topic{i}" for i in range(TOPICS)]).take(pa.array(drawn[np.arange(3) < sizes[:, None]])),
+            pa.array([f"topic{i}" for i in range(TOPICS)]).take(pa.array(topics[np.arange(3) < sizes[:, None]])),
         )
         return pa.table({"text": compute.binary_join(tokens, " "), "labels": labels})
     word = rank * TOPICS + rng.integers(0, TOPICS, len(rank))
@@ -96,8 +96,8 @@ def make(options: Any) -> None:
     parquet.write_table(sentences(options.task, HELD_OUT, 1_000_000), options.folder / "validation.parquet")
 
 
-def words_of(options: Any, train: str = "train", *more: str) -> list[str]:
-    """The config and its arguments, as of `spen-run`."""
+def words_of(options: Any, train: str = "train", *extra: str) -> list[str]:
+    """The config and its arguments, as for `spen-run`."""
     if options.task == "text":
         config, epochs = "texts", ["threshold=0.5", f"trainer.epochs={EPOCHS}"]
     else:
@@ -105,7 +105,7 @@ def words_of(options: Any, train: str = "train", *more: str) -> list[str]:
     data = [f"data={options.folder / train}", f"validation={options.folder / 'validation.parquet'}"]
     limits = ["trainer.epoch_updates=1", f"trainer.epoch_updates_at_most={options.updates // EPOCHS}"]
     fixed = ["task.on_disk=true", "trainer.patience=null"]
-    return [str(CONFIGS / f"{config}.jsonnet"), *data, *limits, *epochs, *fixed, *more]
+    return [str(CONFIGS / f"{config}.jsonnet"), *data, *limits, *epochs, *fixed, *extra]
 
 
 def index(options: Any) -> None:
@@ -125,7 +125,7 @@ def built(words: Sequence[str]) -> Any:
 
 
 def race(options: Any) -> None:
-    """Print the time of a batch on examples on disk and in memory, in turns; each example comes for the first time."""
+    """Print the time of a batch on examples on disk and in memory, in turns; no example is repeated."""
     from accelerate import Accelerator
     from rich.console import Console
 
@@ -137,8 +137,8 @@ def race(options: Any) -> None:
     seconds: dict[str, list[float]] = {"on disk": [], "in memory": []}
     loops = {}
     for name in seconds:
-        kept = f"task.on_disk={json.dumps(name == 'on disk')}"
-        parts = built(words_of(options, "few.parquet", kept, f"trainer.epoch_updates_at_most={TURNS * AT_ONCE}"))
+        setting = f"task.on_disk={json.dumps(name == 'on disk')}"
+        parts = built(words_of(options, "few.parquet", setting, f"trainer.epoch_updates_at_most={TURNS * AT_ONCE}"))
         run = RunFolder.create(options.folder / name.replace(" ", "_"), {})
         stages = parts.trainer.stages(parts.model, parts.task)
         reporter = Reporter(Console(quiet=True), parts.task.selection)
@@ -153,22 +153,22 @@ def race(options: Any) -> None:
             for rows in order:
                 loop.run_batch(loop.stages[-1], rows)
             seconds[name].append((time.process_time() - started) / len(order))
-    ours, theirs = (1e3 * float(np.median(seconds[name][1:])) for name in seconds)
-    said = f"{ours:.1f} ms of CPU on disk, {theirs:.1f} in memory, ratio {ours / theirs:.2f}"
-    print(f"a batch: {said} (medians of {TURNS - 1} turns of {AT_ONCE})", flush=True)
+    disk_time, memory_time = (1e3 * float(np.median(seconds[name][1:])) for name in seconds)
+    summary = f"{disk_time:.1f} ms of CPU on disk, {memory_time:.1f} in memory, ratio {disk_time / memory_time:.2f}"
+    print(f"a batch: {summary} (medians of {TURNS - 1} turns of {AT_ONCE})", flush=True)
 
 
-def measured(what: str, start: Callable[[], subprocess.Popen[bytes]], status: int = 0) -> float:
+def measured(title: str, start: Callable[[], subprocess.Popen[bytes]], status: int = 0) -> float:
     """Run a process, print its time and its peak of resident memory, and return its seconds of CPU."""
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     process = start()
-    _, found, used = os.wait4(process.pid, 0)
-    seconds, busy = time.perf_counter() - began, used.ru_utime + used.ru_stime
-    if os.waitstatus_to_exitcode(found) != status:
-        raise SystemExit(f"{what}: exit status {os.waitstatus_to_exitcode(found)}")
-    peak = used.ru_maxrss / 2**20
-    print(f"{what}: {seconds:,.0f} s ({busy:,.0f} s of CPU), at most {peak:.2f} GiB resident", flush=True)
-    return busy
+    _, wait_status, usage = os.wait4(process.pid, 0)
+    seconds, cpu_seconds = time.perf_counter() - start_time, usage.ru_utime + usage.ru_stime
+    if os.waitstatus_to_exitcode(wait_status) != status:
+        raise SystemExit(f"{title}: exit status {os.waitstatus_to_exitcode(wait_status)}")
+    peak = usage.ru_maxrss / 2**20
+    print(f"{title}: {seconds:,.0f} s ({cpu_seconds:,.0f} s of CPU), at most {peak:.2f} GiB resident", flush=True)
+    return cpu_seconds
 
 
 def in_mid_epoch(run: Path) -> bool:
@@ -203,7 +203,7 @@ def main() -> None:
 
 def everything(options: Any) -> None:
     """All steps, one after the other."""
-    me = [
+    command = [
         sys.executable,
         "-m",
         "tools.bench.bench_large_data",
@@ -212,16 +212,16 @@ def everything(options: Any) -> None:
         "--updates",
         str(options.updates),
     ]
-    me += ["--task", options.task, "--folder", str(options.folder)]
+    command += ["--task", options.task, "--folder", str(options.folder)]
 
-    def step(name: str) -> Callable[[], subprocess.Popen[bytes]]:
-        return lambda: subprocess.Popen([*me, "--step", name])
+    def make_step(name: str) -> Callable[[], subprocess.Popen[bytes]]:
+        return lambda: subprocess.Popen([*command, "--step", name])
 
-    def trained(*words: str) -> subprocess.Popen[bytes]:
+    def start_training(*words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen([*TRAIN, *words, "--quiet", "--checkpoint-every", "5"], stdout=subprocess.DEVNULL)
 
-    def killed() -> subprocess.Popen[bytes]:
-        process = trained(*words_of(options), "--out", str(runs[1]))
+    def start_and_kill() -> subprocess.Popen[bytes]:
+        process = start_training(*words_of(options), "--out", str(runs[1]))
         while not in_mid_epoch(runs[1]):
             time.sleep(0.2)
             if process.poll() is not None:
@@ -230,22 +230,22 @@ def everything(options: Any) -> None:
         return process
 
     runs = [options.folder / name for name in ("whole", "killed")]
-    measured(f"{options.sentences:,} sentences made", step("make"))
-    seconds = measured("indexed", step("index"))
+    measured(f"{options.sentences:,} sentences made", make_step("make"))
+    seconds = measured("indexed", make_step("index"))
     print(f"  {options.sentences / seconds:,.0f} sentences a second of CPU, checksums and imports included")
-    measured(f"{options.updates:,} updates", lambda: trained(*words_of(options), "--out", str(runs[0])))
-    measured("the same, killed in mid-epoch", killed, -signal.SIGKILL)
-    measured("  and resumed", lambda: trained("--resume", str(runs[1])))
-    same = [all((run / n).read_bytes() == (runs[0] / n).read_bytes() for n in COMPARED) for run in runs]
+    measured(f"{options.updates:,} updates", lambda: start_training(*words_of(options), "--out", str(runs[0])))
+    measured("the same, killed in mid-epoch", start_and_kill, -signal.SIGKILL)
+    measured("  and resumed", lambda: start_training("--resume", str(runs[1])))
+    are_same = [all((run / n).read_bytes() == (runs[0] / n).read_bytes() for n in COMPARED) for run in runs]
     scores = json.loads((runs[0] / "metrics.json").read_text())
-    print("weights, history and scores are the same, bit for bit" if all(same) else "NOT THE SAME")
+    print("weights, history and scores are the same, bit for bit" if all(are_same) else "NOT THE SAME")
     constant = scores["protocol"]["constant_predictor"]
     score = constant["score"]
     print(f"validation {score} {scores['validation'][score]:.4f}; constant predictor {constant['validation']:.4f}")
-    measured("on disk against in memory", step("race"))
+    measured("on disk against in memory", make_step("race"))
     for run in runs:
         shutil.rmtree(run)
-    if not all(same):
+    if not all(are_same):
         raise SystemExit(1)
 
 

@@ -1,9 +1,9 @@
-"""Resident memory of a training process beside what is in use, with the allocator as we set it and as it comes.
+"""Resident memory and memory in use of a training process, with our setting of the allocator and with glibc's own.
 
     python -m tools.bench.bench_memory roles data=ewt --minutes 60     # two runs side by side; a line for each fifth
     python -m tools.bench.bench_memory roles data=ewt --speed  # processor time an update, both in turns in one run
 
-In use is what is resident without the free blocks that the C library keeps. Linux with glibc only.
+Memory in use is resident memory without the free blocks that the C library keeps. Linux with glibc only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spen_plugins.cli.run import app
 LIBC: Any = ctypes.CDLL(None)
 UPDATES = 20
 GLIBC = 32 * 2**20
-"""Where glibc's own threshold ends, once such blocks have been freed."""
+"""The threshold that glibc itself reaches, once such blocks have been freed."""
 
 
 class Mallinfo(ctypes.Structure):
@@ -50,29 +50,32 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--speed", action="store_true", help="processor time an update instead of memory")
     parser.add_argument("--child", choices=("ours", "glibc"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.speed or given.child:
+    options = parser.parse_args()
+    if options.speed or options.child:
         folder = tempfile.mkdtemp()
-        if given.speed:
-            take_turns(given.minutes, folder)
+        if options.speed:
+            take_turns(options.minutes, folder)
         else:
-            watch(given.child, given.minutes, folder)
-        app([given.config, *given.arguments, "trainer.epochs=100000", "--quiet", "--out", f"{folder}/run"])
-    words = [
+            watch(options.child, options.minutes, folder)
+        app([options.config, *options.arguments, "trainer.epochs=100000", "--quiet", "--out", f"{folder}/run"])
+    command = [
         sys.executable,
         "-m",
         "tools.bench.bench_memory",
-        given.config,
-        *given.arguments,
+        options.config,
+        *options.arguments,
         "--minutes",
-        str(given.minutes),
+        str(options.minutes),
         "--child",
     ]
-    # Any MALLOC_… keeps ours off; this one has glibc's own value.
-    apart = {"ours": {}, "glibc": {"MALLOC_ARENA_TEST": "8"}}
+    # Any MALLOC_… variable turns our setting off; this one has glibc's own value.
+    environments = {"ours": {}, "glibc": {"MALLOC_ARENA_TEST": "8"}}
     print("| allocator | minutes | updates | MiB resident | in use | ratio | most resident |")
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
-    children = [subprocess.Popen([*words, name], env={**os.environ, **more}) for name, more in apart.items()]
+    children = [
+        subprocess.Popen([*command, name], env={**os.environ, **environment})
+        for name, environment in environments.items()
+    ]
     raise SystemExit(max(child.wait() for child in children))
 
 
@@ -85,42 +88,42 @@ def watch(name: str, minutes: float, folder: str) -> None:
         nonlocal updates
         updates += 1
 
-    def lines() -> None:
-        process, most = psutil.Process(), 0
+    def print_lines() -> None:
+        process, peak = psutil.Process(), 0
         for second in range(1, round(60 * minutes) + 1):
             time.sleep(1)
             resident = process.memory_info().rss
-            most = max(most, resident)
+            peak = max(peak, resident)
             if second % max(1, round(12 * minutes)) == 0:
-                used = resident - LIBC.mallinfo2().fordblks
-                sizes = f"{resident / 2**20:.0f} | {used / 2**20:.0f} | {resident / used:.2f} | {most / 2**20:.0f}"
+                in_use = resident - LIBC.mallinfo2().fordblks
+                sizes = f"{resident / 2**20:.0f} | {in_use / 2**20:.0f} | {resident / in_use:.2f} | {peak / 2**20:.0f}"
                 print(f"| {name} | {second / 60:.0f} | {updates} | {sizes} |", flush=True)
         leave(folder)
 
     register_optimizer_step_post_hook(count)
-    threading.Thread(target=lines, daemon=True).start()
+    threading.Thread(target=print_lines, daemon=True).start()
 
 
 def take_turns(minutes: float, folder: str) -> None:
-    """Updates with one threshold and the other by turns; print the ratio of their times, and end as `watch` does."""
+    """Alternate the thresholds between updates, print the ratio of their times, and end as `watch` does."""
     times: dict[int, list[float]] = {GLIBC: [], MMAP_THRESHOLD: []}
-    end, updates, began = time.monotonic() + 60 * minutes, 0, time.process_time()
+    end, updates, start = time.monotonic() + 60 * minutes, 0, time.process_time()
 
     def count(*_: Any) -> None:
-        nonlocal updates, began
+        nonlocal updates, start
         updates += 1
         if updates % UPDATES:
             return
-        done, then = (GLIBC, MMAP_THRESHOLD) if updates // UPDATES % 2 else (MMAP_THRESHOLD, GLIBC)
-        times[done].append(time.process_time() - began)
-        ratios = [ours / theirs for theirs, ours in zip(*times.values(), strict=False)][2:]
+        threshold, next_threshold = (GLIBC, MMAP_THRESHOLD) if updates // UPDATES % 2 else (MMAP_THRESHOLD, GLIBC)
+        times[threshold].append(time.process_time() - start)
+        ratios = [our_time / glibc_time for glibc_time, our_time in zip(*times.values(), strict=False)][2:]
         if time.monotonic() > end and len(ratios) > 2:
             quarters = statistics.quantiles(ratios, n=4)
             print(f"ours, to glibc: {quarters[1]:.2f} [{quarters[0]:.2f}, {quarters[2]:.2f}], {len(ratios)} pairs")
             leave(folder)
-        LIBC.mallopt(-3, then)
-        LIBC.mallopt(-1, 2 * then)
-        began = time.process_time()
+        LIBC.mallopt(-3, next_threshold)
+        LIBC.mallopt(-1, 2 * next_threshold)
+        start = time.process_time()
 
     LIBC.mallopt(-3, GLIBC)
     LIBC.mallopt(-1, 2 * GLIBC)

@@ -42,7 +42,7 @@ class Contestant:
         return sum(len(batch) for batch in self.batches)
 
     def predict(self) -> None:
-        """One pass over the part, timed."""
+        """Times one pass over the part."""
         started = time.perf_counter()
         with torch.no_grad():
             for batch in self.batches:
@@ -93,10 +93,10 @@ def main() -> None:
     print("|---|---:|---:|---:|---:|---:|---:|")
     first = statistics.median(contestants[0].seconds) / contestants[0].examples
     for c in contestants:
-        each = statistics.median(c.seconds) / c.examples
+        duration = statistics.median(c.seconds) / c.examples
         epoch = statistics.median(record["seconds"] for record in c.run.times())
         counts = f"{parameters(c.model, False):,} | {parameters(c.model, True):,}"
-        print(f"| {c.label} | {counts} | {epoch:.2f} | {1 / each:,.0f} | {each / first:.2f} | {c.score:.2f} |")
+        print(f"| {c.label} | {counts} | {epoch:.2f} | {1 / duration:,.0f} | {duration / first:.2f} | {c.score:.2f} |")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@
     SPEN_DATA=... python -m tools.bench.bench_processes --only encoder --turns 7
 
 One process and the two take turns, an epoch each, while the others wait, so that a machine of varying speed slows all
-of them alike; each has one thread, and computes on the CPU. A ratio is the median, over the turns, of the one's seconds
-to the two's. CPU seconds are those that a process computes, its messages included (of the two the larger): what an
-epoch takes at least where each has a core for itself, which other work on the machine changes less than the time by
-the clock. Validation is hardly counted: every process does all of it, here on four examples.
+of them alike; each has one thread, and computes on the CPU. A ratio is the median, over the turns, of the seconds of
+one process divided by those of two. CPU seconds are those of a process with its messages (the larger of the two). They
+are the least that an epoch takes where each process has its own core, and depend less on the machine's other work than
+clock time does. Validation hardly counts: every process does all of it, here on four examples.
 
 The encoder is a BERT of 6 layers of width 384 with random weights and a small vocabulary, made in a temporary folder.
 """
@@ -43,7 +43,7 @@ ROWS: dict[str, tuple[str, dict[str, str], int, int]] = {
     "encoder": ("names", TAGGER, 0, 128),
     "encoder, larger batches": ("names", {**TAGGER, "trainer.batch_size": "64"}, 0, 128),
 }
-"""Config, its arguments, the stage's number and the number of training examples in an epoch, by the row's name."""
+"""Config, its arguments, the stage's index and the number of training examples in an epoch, by the row's name."""
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
             size, turns = race(name, Path(folder), options.turns)
             cells = []
             for kind in range(2):
-                one, two = ([turn[who][kind] for turn in turns] for who in range(2))
+                one, two = ([turn[side][kind] for turn in turns] for side in range(2))
                 ratio = statistics.median(a / b for a, b in zip(one, two, strict=True))
                 cells += [f"{value:.2f}" for value in (statistics.median(one), statistics.median(two), ratio)]
             table.add_row(name, str(size), *cells)
@@ -67,25 +67,25 @@ def main() -> None:
 
 
 Seconds = tuple[float, float]
-"""Of an epoch, by the clock and by the CPU."""
+"""Clock and CPU seconds of an epoch."""
 
 
 def race(name: str, folder: Path, turns: int) -> tuple[int, list[tuple[Seconds, Seconds]]]:
     """The batch size, and the seconds of one process and of two, by turn."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
-    there = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    two = [Worker(name, folder, {"RANK": str(rank), "LOCAL_RANK": str(rank), **there}) for rank in range(2)]
+    environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    two = [Worker(name, folder, {"RANK": str(rank), "LOCAL_RANK": str(rank), **environment}) for rank in range(2)]
     one = Worker(name, folder, {})
     [size, _], *_ = [worker.answer() for worker in (one, *two)]
-    found = [(together([one]), together(two)) for _ in range(turns + 1)]
+    seconds = [(together([one]), together(two)) for _ in range(turns + 1)]
     for worker in (one, *two):
         worker.end()
-    return int(size), found[1:]
+    return int(size), seconds[1:]
 
 
 def together(workers: Sequence[Worker]) -> Seconds:
-    """Seconds of an epoch that these workers train; the larger ones."""
+    """Trains an epoch in these workers together; returns the largest seconds."""
     for worker in workers:
         worker.ask()
     clock, cpu = zip(*[worker.answer() for worker in workers], strict=True)
@@ -93,15 +93,17 @@ def together(workers: Sequence[Worker]) -> Seconds:
 
 
 class Worker:
-    """A process that trains an epoch when it is asked to."""
+    """A process that trains an epoch per request."""
 
     def __init__(self, name: str, folder: Path, environment: dict[str, str]) -> None:
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        where = folder / f"{name} {environment.get('RANK', 'alone')}"
-        self._process = context.Process(target=work, args=(name, folder / "encoder", where, environment, theirs))
+        self._pipe, worker_pipe = context.Pipe()
+        run_folder = folder / f"{name} {environment.get('RANK', 'alone')}"
+        self._process = context.Process(
+            target=work, args=(name, folder / "encoder", run_folder, environment, worker_pipe)
+        )
         self._process.start()
-        theirs.close()
+        worker_pipe.close()
 
     def ask(self) -> None:
         self._pipe.send("epoch")
@@ -115,25 +117,25 @@ class Worker:
 
 
 def work(name: str, encoder: Path, folder: Path, environment: dict[str, str], pipe: Connection) -> None:
-    """Tell the batch size, then train epochs while asked, and tell the seconds of each."""
+    """Send the batch size, then train an epoch per request, and send its seconds."""
     os.environ.update(environment)
     torch.set_num_threads(1)
     config, arguments, stage, examples = ROWS[name]
-    given = {key: value.format(encoder=encoder) for key, value in arguments.items()}
-    ours = Ours(folder, config, stage, **given)
-    ours.stage = replace(ours.stage, examples=ours.loop.train[:examples])
-    ours.loop.begin(ours.stage)
-    part = ours.task.part
-    ours.task.part = lambda name: part(name)[:4] if name == "validation" else part(name)
-    pipe.send((ours.loop.config.batch_size, 0.0))
+    settings = {key: value.format(encoder=encoder) for key, value in arguments.items()}
+    training = Ours(folder, config, stage, **settings)
+    training.stage = replace(training.stage, examples=training.loop.train[:examples])
+    training.loop.begin(training.stage)
+    part = training.task.part
+    training.task.part = lambda name: part(name)[:4] if name == "validation" else part(name)
+    pipe.send((training.loop.config.batch_size, 0.0))
     while True:
         try:
             pipe.recv()
         except EOFError:
             return
-        before = time.process_time()
-        seconds = ours.epoch()
-        pipe.send((seconds, time.process_time() - before))
+        start = time.process_time()
+        seconds = training.epoch()
+        pipe.send((seconds, time.process_time() - start))
 
 
 def make_encoder(folder: Path) -> None:

@@ -4,8 +4,8 @@
     SPEN_DATA=... python -m tools.bench.bench_reading --rows 320 --turns 3 data=ewt encoder=FOLDER
 
 `roles method=cross_entropy` with either `reading`, in turns, on one thread and the same number of predicates:
-training as in an epoch, prediction of the test part's first ones. Collation counts, reading of files doesn't; weights
-are untrained. The median of the turns is shown, and its ratio to the first line's.
+training as in an epoch, prediction of the first rows of the test part. Collation counts, reading of files doesn't;
+weights are untrained. The median of the turns is shown, and its ratio to the first line's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Contestant:
         self.predicting: list[float] = []
 
     def train(self) -> None:
-        """Updates on the first batches of an epoch, timed."""
+        """Times updates on the first batches of an epoch."""
         started = time.process_time()
         self.model.train()
         for rows in self.batches:
@@ -54,7 +54,7 @@ class Contestant:
         self.training.append(time.process_time() - started)
 
     def predict(self) -> None:
-        """Scores and decoded tags, timed."""
+        """Times scores and decoded tags."""
         started = time.process_time()
         for proposal, _, _ in proposals(self.model, self.task, self.predicted, self.config.evaluated_at_once, "cpu"):
             self.task.decode(proposal)
@@ -68,27 +68,27 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    found = {}
+    contestants = {}
     for reading in ("predicate", "sentence"):
         arguments = parse_arguments([*options.arguments, "method=cross_entropy", f"reading={reading}"])
         built = build(check(evaluate("roles", arguments), "roles", Registry()))
-        found[reading] = Contestant(built, options.rows)
+        contestants[reading] = Contestant(built, options.rows)
     for _ in range(options.turns):
-        for contestant in found.values():
+        for contestant in contestants.values():
             contestant.train()
             contestant.predict()
     print("| reading | parameters | training, predicates / s | time | prediction, predicates / s | time |")
     print("|---|---:|---:|---:|---:|---:|")
-    first = found["predicate"]
-    for reading, c in found.items():
+    first = contestants["predicate"]
+    for reading, c in contestants.items():
         cells = [reading, f"{sum(p.numel() for p in c.model.parameters()):,}"]
-        trained, predicted = sum(map(len, c.batches)), len(c.predicted)
-        for rows, seconds, ours in (
-            (trained, c.training, first.training),
-            (predicted, c.predicting, first.predicting),
+        train_rows, test_rows = sum(map(len, c.batches)), len(c.predicted)
+        for rows, seconds, reference in (
+            (train_rows, c.training, first.training),
+            (test_rows, c.predicting, first.predicting),
         ):
             median = statistics.median(seconds)
-            cells += [f"{rows / median:,.0f}", f"{median / statistics.median(ours):.2f}"]
+            cells += [f"{rows / median:,.0f}", f"{median / statistics.median(reference):.2f}"]
         print("| " + " | ".join(cells) + " |")
 
 

@@ -67,48 +67,48 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print all figures as JSON instead of a table")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of one measurement
-    given = parser.parse_args()
-    test = locate(given.test)
-    if given.one:
-        print(json.dumps(measure_here(given, test)))
+    options = parser.parse_args()
+    test = locate(options.test)
+    if options.one:
+        print(json.dumps(measure_here(options, test)))
         return
-    rows = summary(compete(given))
-    print(json.dumps(rows, indent=1) if given.json else table(rows, SCORES[given.task]))
+    rows = summary(compete(options))
+    print(json.dumps(rows, indent=1) if options.json else table(rows, SCORES[options.task]))
 
 
-def measure_here(given: argparse.Namespace, test: Path) -> dict[str, Any]:
+def measure_here(options: argparse.Namespace, test: Path) -> dict[str, Any]:
     """One measurement, in this process."""
     from tools.bench.spacy_contestant import Contestant, measure
 
-    return measure(Contestant.parse(given.contestants[0]), given.task, test, given.limit, given.clock)
+    return measure(Contestant.parse(options.contestants[0]), options.task, test, options.limit, options.clock)
 
 
-def compete(given: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+def compete(options: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
     """The measurements of each contestant, in turns."""
-    found: dict[str, list[dict[str, Any]]] = {word.partition("=")[0]: [] for word in given.contestants}
-    if len(found) < len(given.contestants):
-        raise ValueError(f"found contestants {', '.join(given.contestants)}; expected a name of its own for each")
-    for _ in range(given.repeats):
-        for word in given.contestants:
-            found[word.partition("=")[0]].append(measure_apart(word, given))
-    return found
+    measurements: dict[str, list[dict[str, Any]]] = {word.partition("=")[0]: [] for word in options.contestants}
+    if len(measurements) < len(options.contestants):
+        raise ValueError(f"found contestants {', '.join(options.contestants)}; expected a name of its own for each")
+    for _ in range(options.repeats):
+        for word in options.contestants:
+            measurements[word.partition("=")[0]].append(measure_apart(word, options))
+    return measurements
 
 
-def measure_apart(word: str, given: argparse.Namespace) -> dict[str, Any]:
+def measure_apart(word: str, options: argparse.Namespace) -> dict[str, Any]:
     """One measurement, in a fresh process."""
-    options = ["--task", given.task, "--test", given.test, "--clock", given.clock]
-    options += ["--one"] if given.limit is None else ["--one", "--limit", str(given.limit)]
-    command = [sys.executable, "-m", "tools.bench.bench_spacy", word, *options]
-    done = subprocess.run(command, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True)
-    if done.returncode:
-        raise ValueError(f"{word}: {done.stderr.strip().removeprefix('error: ')}")
-    return json.loads(done.stdout.splitlines()[-1])
+    flags = ["--task", options.task, "--test", options.test, "--clock", options.clock]
+    flags += ["--one"] if options.limit is None else ["--one", "--limit", str(options.limit)]
+    command = [sys.executable, "-m", "tools.bench.bench_spacy", word, *flags]
+    process = subprocess.run(command, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True)
+    if process.returncode:
+        raise ValueError(f"{word}: {process.stderr.strip().removeprefix('error: ')}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
-def summary(found: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def summary(measurements: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """One row per contestant: its scores, medians of the measurements, and the best rates."""
     rows = []
-    for name, runs in found.items():
+    for name, runs in measurements.items():
         scores = {key: value for key, value in runs[0].items() if key not in MEASURES}
         medians = {key: median(run[key] for run in runs) for key in MEASURES}
         best = {f"{key}_best": max(run[key] for run in runs) for key in ("texts", "docs")}

@@ -67,8 +67,8 @@ class Step:
 
     def fastest(self, turns: int) -> dict[str, float]:
         """Milliseconds of each form's fastest turn; the first turn is a warm-up."""
-        taken = [{form: self.seconds(form) for form in self.losses} for _ in range(turns + 1)][1:]
-        return {form: 1000 * min(turn[form] for turn in taken) for form in self.losses}
+        times = [{form: self.seconds(form) for form in self.losses} for _ in range(turns + 1)][1:]
+        return {form: 1000 * min(turn[form] for turn in times) for form in self.losses}
 
 
 def shift(logits: torch.Tensor, on: float) -> float:
@@ -89,23 +89,25 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=200, help="rows of M")
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--growth", action="store_true", help="sparse alone, 1000 against 50000 labels")
-    a = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     console = Console()
     console.print(
-        f"batch {a.batch}, K = {a.samples}, {a.on:g} labels on, {a.hidden} measurements, one thread, "
-        f"freed memory {'kept' if 'MALLOC_MMAP_THRESHOLD_' in os.environ else 'given back'}"
+        f"batch {options.batch}, K = {options.samples}, {options.on:g} labels on, {options.hidden} measurements, "
+        f"one thread, freed memory {'kept' if 'MALLOC_MMAP_THRESHOLD_' in os.environ else 'given back'}"
     )
-    if a.growth:
-        steps = [Step(labels, a.on, a.batch, a.samples, a.hidden) for labels in (1000, 50_000)]
-        turns = [[step.seconds("sparse") for step in steps] for _ in range(a.turns + 1)][1:]
-        small, large = (1000 * min(taken) for taken in zip(*turns, strict=True))
+    if options.growth:
+        steps = [Step(labels, options.on, options.batch, options.samples, options.hidden) for labels in (1000, 50_000)]
+        turns = [[step.seconds("sparse") for step in steps] for _ in range(options.turns + 1)][1:]
+        small, large = (1000 * min(times) for times in zip(*turns, strict=True))
         console.print(f"sparse: {small:.1f} ms at 1000 labels, {large:.1f} ms at 50000: {large / small:.1f} times")
         return
     table = Table("labels", "dense, ms", "sparse, ms", "dense / sparse")
-    for labels in a.labels:
-        times = Step(labels, a.on, a.batch, a.samples, a.hidden).fastest(a.turns if labels < 10_000 else a.turns // 4)
+    for labels in options.labels:
+        times = Step(labels, options.on, options.batch, options.samples, options.hidden).fastest(
+            options.turns if labels < 10_000 else options.turns // 4
+        )
         table.add_row(
             str(labels),
             f"{times['dense']:.1f}",

@@ -75,7 +75,7 @@ class Ours:
         self.loop.begin(self.stage)
 
     def epoch(self) -> float:
-        """Train one epoch; returns the seconds, without validation (of several processes, to the main one only)."""
+        """Train one epoch; returns the seconds without validation (of several processes, 0 in all but the main one)."""
         self.loop.run_epoch(self.stage)
         self.loop.position.epoch += 1
         self.loop.position.batch = 0
@@ -130,8 +130,8 @@ def main() -> None:
     parser.add_argument("--implicit", action="store_true", help="only implicit training and what it is compared with")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    real = "twitter_pos" if options.tagging else "bibtex"
-    options.data = options.data or (real if os.environ.get("SPEN_DATA") else "sample")
+    corpus = "twitter_pos" if options.tagging else "bibtex"
+    options.data = options.data or (corpus if os.environ.get("SPEN_DATA") else "sample")
     if options.tag_lm:
         report_passes(passes())
         return
@@ -142,18 +142,18 @@ def main() -> None:
         race_implicit(options.data, options.epochs)
         return
     with tempfile.TemporaryDirectory() as folder:
-        once = {"method": "nce", "trainer.rounds": "1", "trainer.energy.steps": "1", "trainer.net.steps": "1"}
+        base = {"method": "nce", "trainer.rounds": "1", "trainer.energy.steps": "1", "trainer.net.steps": "1"}
         rows = {
             "cross entropy": {"method": "cross_entropy"},
-            "SEAL NCE 1:1": {**once, "energy_loss.samples": "20"},
-            "SEAL NCE 1:1, 10 samples": {**once, "energy_loss.samples": "10"},
-            "SEAL NCE 1:2, 10 samples": {**once, "energy_loss.samples": "10", "trainer.energy.every": "2"},
+            "SEAL NCE 1:1": {**base, "energy_loss.samples": "20"},
+            "SEAL NCE 1:1, 10 samples": {**base, "energy_loss.samples": "10"},
+            "SEAL NCE 1:2, 10 samples": {**base, "energy_loss.samples": "10", "trainer.energy.every": "2"},
         }
-        ours = {name: Ours(Path(folder, name), data=options.data, **fields) for name, fields in rows.items()}
-        for racer in ours.values():
+        trainings = {name: Ours(Path(folder, name), data=options.data, **fields) for name, fields in rows.items()}
+        for racer in trainings.values():
             racer.epoch()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        racers = {**ours, "SEAL NCE 1:1, plain": Plain(*dense(ours["cross entropy"].task))}
+        racers = {**trainings, "SEAL NCE 1:1, plain": Plain(*dense(trainings["cross entropy"].task))}
         racers["SEAL NCE 1:1, plain"].epoch()
         seconds: dict[str, list[float]] = {name: [] for name in racers}
         for _ in range(options.epochs):
@@ -162,16 +162,16 @@ def main() -> None:
         report(options.data, seconds, peak)
         if options.profile:
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-                ours["SEAL NCE 1:1"].epoch()
+                trainings["SEAL NCE 1:1"].epoch()
             print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25, max_name_column_width=50))
 
 
 def race_implicit(data: str, epochs: int) -> None:
-    """Print the seconds per epoch of implicit training and of what it is compared with, and those of prediction."""
-    once = {"energy_loss.samples": "20", "trainer.rounds": "1", "trainer.energy.steps": "1", "trainer.net.steps": "1"}
+    """Print the seconds per epoch, and of prediction, of implicit training and the methods it is compared with."""
+    base = {"energy_loss.samples": "20", "trainer.rounds": "1", "trainer.energy.steps": "1", "trainer.net.steps": "1"}
     implicit = {"method": "implicit_cd", "energy_loss.samples": "20"}
     rows = {
-        "SEAL NCE 1:1": {"method": "nce", **once},
+        "SEAL NCE 1:1": {"method": "nce", **base},
         "alternating CD": {**implicit, "trainer.inverse": "none"},
         "implicit CD, identity": {**implicit, "trainer.inverse": "identity"},
         "implicit CD, K = 3": implicit,
@@ -183,19 +183,19 @@ def race_implicit(data: str, epochs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         racers = {name: Ours(Path(folder, name), stage=-1, data=data, **fields) for name, fields in rows.items()}
         seconds: dict[str, list[float]] = {name: [] for name in racers}
-        predicts: dict[str, list[float]] = {name: [] for name in racers}
+        predict_seconds: dict[str, list[float]] = {name: [] for name in racers}
         for turn in range(epochs + 1):
             for name, racer in racers.items():
-                found = racer.epoch()
+                duration = racer.epoch()
                 if turn:  # the first one warms up
-                    seconds[name].append(found)
-                    predicts[name].append(racer.predict())
+                    seconds[name].append(duration)
+                    predict_seconds[name].append(racer.predict())
     table = Table(
         "", "s / epoch (median)", "ratio to SEAL", "s to predict", "ratio to SEAL", title=f"{data}, one thread"
     )
     for name in racers:
         cells = []
-        for values in (seconds, predicts):
+        for values in (seconds, predict_seconds):
             ratio = statistics.median(a / b for a, b in zip(values[name], values["SEAL NCE 1:1"], strict=True))
             cells += [f"{statistics.median(values[name]):.3f}", f"{ratio:.2f}"]
         table.add_row(name, *cells)
@@ -249,34 +249,34 @@ def passes() -> dict[str, Callable[[], float]]:
         cls, config = registry.parse(kind, spec, kind, "benchmark")
         return cls(config, task, *parts).train()
 
-    both = {"directions": ["forward", "backward"]}
+    directions = {"directions": ["forward", "backward"]}
     table = {"type": "encoder", "encoder": "pass_through", "word_dim": 100, "char_dim": 0}
     bilstm = make("features", {"type": "bilstm", "word_dim": 100, "affix_dim": 0, "hidden": 128, "layers": 1})
-    tags = make("energy", {"type": "infnet.tag_lm", **both})
-    words = make("energy", {"type": "infnet.word_tag_lm", **both}, make("features", table))
+    tags = make("energy", {"type": "infnet.tag_lm", **directions})
+    words = make("energy", {"type": "infnet.word_tag_lm", **directions}, make("features", table))
     energies = {
         "GE(a): tags forward": make("energy", {"type": "infnet.tag_lm"}),
         "GE(b): tags both ways": tags,
         "GE(c): tags and words both ways": make("energy", {"type": "sum"}, None, {"tags": tags, "words": words}),
     }
 
-    def timed(compute: Callable[[], torch.Tensor]) -> Callable[[], float]:
-        def once() -> float:
-            begun = time.perf_counter()
+    def make_timer(compute: Callable[[], torch.Tensor]) -> Callable[[], float]:
+        def time_once() -> float:
+            start = time.perf_counter()
             compute().sum().backward()
-            return time.perf_counter() - begun
+            return time.perf_counter() - start
 
-        return once
+        return time_once
 
-    found = {"BiLSTM-128": timed(lambda: bilstm(x))}
+    timers = {"BiLSTM-128": make_timer(lambda: bilstm(x))}
     for name, energy in energies.items():
-        found[name] = timed(lambda energy=energy: energy.at(x)(y))
-    return found
+        timers[name] = make_timer(lambda energy=energy: energy.at(x)(y))
+    return timers
 
 
 def report_passes(racers: dict[str, Callable[[], float]], rounds: int = 40) -> None:
     """Print medians of passes in turns, and the ratios to the first."""
-    seconds = [{name: once() for name, once in racers.items()} for _ in range(rounds + 5)][5:]
+    seconds = [{name: timer() for name, timer in racers.items()} for _ in range(rounds + 5)][5:]
     base = next(iter(racers))
     table = Table("", "ms (median)", f"ratio to {base}", title="32 sentences x 30 words x 25 tags, one thread")
     for name in racers:
@@ -286,7 +286,7 @@ def report_passes(racers: dict[str, Callable[[], float]], rounds: int = 40) -> N
 
 
 def report(data: str, seconds: dict[str, list[float]], peak: float) -> None:
-    """Print medians and ratios; peak memory is that of all of ours together."""
+    """Print medians and ratios; peak memory is that of all our trainings together."""
     table = Table("", "s / epoch (median)", "min", "max", title=f"{data}, one thread")
     for name, values in seconds.items():
         table.add_row(name, *(f"{value:.3f}" for value in (statistics.median(values), min(values), max(values))))

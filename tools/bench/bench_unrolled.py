@@ -5,11 +5,11 @@
 
 A deep prior of 32 filters of 7x7 learns by the loss of all iterates (Belanger et al. 2017, Eq. 9) of T = 3, 10 and 20
 steps, with and without `checkpoint`; the energy's gradient is in closed form, in float32 or bfloat16, or by autograd.
-All take turns, an update each, so that a machine of varying speed slows all of them alike. One thread; seconds are
-those of the processor, which others' work does not count into.
+All take turns, an update each, so that a machine of varying speed slows all of them alike. One thread; seconds are CPU
+seconds, which exclude the work of other processes.
 
 MiB is the most memory that torch's tensors take at once, above what they take at the start: it hardly depends on
-the machine, and leaves out what the allocator and the kernels of convolutions hold for themselves.
+the machine, and leaves out the memory that the allocator and the kernels of convolutions hold for themselves.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ENERGIES: Mapping[str, tuple[type[DeepPrior], str]] = {
 
 @dataclass(frozen=True)
 class Point:
-    """A setting that is measured."""
+    """A measured setting."""
 
     energy: str
     steps: int
@@ -63,7 +63,7 @@ class Point:
     weight: float = 0.01
 
     def model(self, task: sp.Task) -> sp.Model:
-        """A new model, the same for all points but for the settings."""
+        """A new model, which differs between points only by the settings."""
         torch.manual_seed(0)
         cls, precision = ENERGIES[self.energy]
         config = Unrolled.Config(
@@ -84,12 +84,12 @@ def update(point: Point, task: sp.Task, batch: sp.Batch) -> Callable[[], Any]:
     phase = Unroll(Unroll.Config()).stages(model, task)[0].phases[0]
     optimizer, nets = torch.optim.Adam(model.parameters(), lr=1e-3), NetStates(model)
 
-    def once() -> None:
+    def update_once() -> None:
         optimizer.zero_grad()
         sum(term.sum() for term in phase.loss(LiveContext(nets, batch)).values()).backward()
         optimizer.step()
 
-    return once
+    return update_once
 
 
 def prediction(point: Point, task: sp.Task, batch: sp.Batch) -> Callable[[], Any]:
@@ -99,12 +99,12 @@ def prediction(point: Point, task: sp.Task, batch: sp.Batch) -> Callable[[], Any
     model.energy.first.register_forward_hook(lambda *_: calls.append(None))
 
     @torch.no_grad()
-    def once() -> int:
+    def predict_once() -> int:
         calls.clear()
         task.decode(model.propose(batch.x))
         return len(calls)
 
-    return once
+    return predict_once
 
 
 def peak(work: Callable[[], Any]) -> float:
@@ -116,18 +116,18 @@ def peak(work: Callable[[], Any]) -> float:
         profile.export_chrome_trace(str(path))
         events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
     changes = sorted((event for event in events if event["name"] == "[memory]"), key=lambda event: event["ts"])
-    # Torch's total goes on from the profile before.
+    # Torch's total continues from the previous profile.
     return max(itertools.accumulate(event["args"]["Bytes"] for event in changes)) / 2**20
 
 
 def race(works: Mapping[Point, Callable[[], Any]], rounds: int) -> dict[Point, list[float]]:
-    """Seconds of each in each round, after one round to warm up."""
+    """Seconds of each point in each round, after one round to warm up."""
     seconds: dict[Point, list[float]] = {point: [] for point in works}
     for _ in range(rounds + 1):
         for point, work in works.items():
-            begun = time.process_time()
+            start = time.process_time()
             work()
-            seconds[point].append(time.process_time() - begun)
+            seconds[point].append(time.process_time() - start)
     return {point: values[1:] for point, values in seconds.items()}
 
 
@@ -150,12 +150,14 @@ def train(rounds: int) -> None:
     task.load()
     rng = np.random.default_rng(0)
     batch = task.collate([task.augment(example, rng) for example in task.part("train")[:8]])
-    points = [Point(energy, steps, on) for steps in STEPS for on in (False, True) for energy in ENERGIES]
+    points = [
+        Point(energy, steps, checkpoint) for steps in STEPS for checkpoint in (False, True) for energy in ENERGIES
+    ]
     works = {point: update(point, task, batch) for point in points}
     seconds = race(works, rounds)
     mib = {point: peak(works[point]) for point in points}
 
-    def row(p: Point) -> tuple[object, ...]:
+    def make_row(p: Point) -> tuple[object, ...]:
         base, other = Point(p.energy, 3), Point("autograd", p.steps, p.checkpoint)
         return (
             p.energy,
@@ -171,7 +173,7 @@ def train(rounds: int) -> None:
     show(
         "One training update, 8 crops of 40x40; a ratio to T = 3 is to that without checkpoint",
         "gradient | T | checkpoint | s | to T = 3 | to autograd | MiB | to T = 3",
-        map(row, sorted(points, key=lambda p: list(ENERGIES).index(p.energy))),
+        map(make_row, sorted(points, key=lambda p: list(ENERGIES).index(p.energy))),
     )
 
 
@@ -179,12 +181,12 @@ def predict(rounds: int) -> None:
     """Print the table of prediction, with a new prior."""
     task = Denoising(Denoising.Config(corpus="sample"))
     task.load()
-    # Images of the sample are small: one, repeated.
+    # Images of the sample are small: one is repeated.
     clean = task.part("test")[0].clean
     clean = np.tile(clean, [-(-size // side) for size, side in zip((321, 481), clean.shape, strict=True)])[:321, :481]
     noise = np.random.default_rng(0).standard_normal(clean.shape, dtype=np.float32)
     batch = task.collate([task.part("test")[0]._replace(clean=clean, noise=noise)])
-    # With weight 1 a new prior moves pixels by up to 0.1, the deviation of the noise; with a lower one hardly.
+    # With weight 1 a new prior moves pixels by up to 0.1, the deviation of the noise; with a lower one hardly at all.
     points = [
         Point("closed form", steps, tolerance=tolerance, weight=1.0)
         for steps in (3, 20)

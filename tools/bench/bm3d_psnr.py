@@ -33,15 +33,15 @@ def main() -> None:
         raise SystemExit("error: BM3D is missing; found no module 'bm3d'; expected after: pip install bm3d") from None
     task = Denoising(Denoising.Config(train="data:images/bsd/Train400", test=options.test, sigma=options.sigma))
     task.load()
-    found = [score(task, example, bm3d) for example in task.part("test")]
-    print(f"mean of {len(found)} images: {statistics.fmean(found):.2f} dB")
+    values = [score(task, example, bm3d) for example in task.part("test")]
+    print(f"mean of {len(values)} images: {statistics.fmean(values):.2f} dB")
 
 
 def score(task: Denoising, example: Example, denoise: Callable[..., np.ndarray]) -> float:
     """PSNR in dB of the output of BM3D for an example, clipped to the range of grey levels."""
     batch = task.collate([example])
-    found = denoise(batch.x.inputs["image"][0].numpy(), task.config.sigma / 255)
-    y = torch.from_numpy(np.asarray(found)).clamp(0, 1)[None, None]
+    output = denoise(batch.x.inputs["image"][0].numpy(), task.config.sigma / 255)
+    y = torch.from_numpy(np.asarray(output)).clamp(0, 1)[None, None]
     value = psnr(squared_error(y, batch.gold, batch.x.mask)).item()
     print(f"{example.name}\t{value:.2f}", flush=True)
     return value

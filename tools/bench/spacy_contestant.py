@@ -34,7 +34,7 @@ class Contestant:
         name: its row in the table.
         source: a folder for `spacy.load`, an installed package, a run folder or a saved component's.
         also: for a pipeline, the components to load (None: all); for a run of `srl`, the run that tags predicates.
-        precision: of our components.
+        precision: the precision of our components.
     """
 
     name: str
@@ -44,11 +44,11 @@ class Contestant:
 
     @classmethod
     def parse(cls, word: str) -> Contestant:
-        """`NAME=SOURCE`, `NAME=SOURCE:ALSO`, either with `@PRECISION`."""
-        name, found, rest = word.partition("=")
+        """Parses `NAME=SOURCE` or `NAME=SOURCE:ALSO`, either with `@PRECISION`."""
+        name, separator, rest = word.partition("=")
         rest, _, precision = rest.partition("@")
         source, _, also = rest.partition(":")
-        if not (name and found and source) or precision not in ("", "bf16", "int8"):
+        if not (name and separator and source) or precision not in ("", "bf16", "int8"):
             raise ValueError(
                 f"found {word!r}; expected NAME=PIPELINE, NAME=RUN or either with :MORE, and @bf16 or @int8"
             )
@@ -61,12 +61,12 @@ class Contestant:
         return path.is_dir() and not (path / "config.cfg").is_file()
 
     def load(self, kind: Kind) -> Language:
-        """A pipeline ready to annotate."""
+        """Returns a pipeline ready to annotate."""
         if not self.is_run:
             pipes = spacy.info(self.source, silent=True)["pipeline"]
-            others = set(pipes) - set((self.also or "").split(","))
-            ours = {f"components.{pipe}.precision": self.precision for pipe in pipes if pipe.startswith("spen_")}
-            return spacy.load(self.source, exclude=list(others) if self.also else [], config=ours)
+            excluded = set(pipes) - set((self.also or "").split(","))
+            precisions = {f"components.{pipe}.precision": self.precision for pipe in pipes if pipe.startswith("spen_")}
+            return spacy.load(self.source, exclude=list(excluded) if self.also else [], config=precisions)
         nlp = spacy.blank("en")
         config: dict[str, Any] = {"model": self.source, "precision": self.precision}
         if self.also:
@@ -77,47 +77,47 @@ class Contestant:
 
 def measure(contestant: Contestant, kind: Kind, test: Path, limit: int | None, clock: str) -> dict[str, Any]:
     """Scores as fractions, `load` in seconds, `texts` and `docs` in words per second, memory and size in MB."""
-    now, sentences = CLOCKS[clock], read(kind, test)[:limit]
-    before = resident()
-    started = now()
+    timer, sentences = CLOCKS[clock], read(kind, test)[:limit]
+    memory_before = resident()
+    started = timer()
     nlp = contestant.load(kind)
-    found: dict[str, Any] = {"load": now() - started, "memory_before": before, "memory": resident()}
-    found["disk"] = size_on_disk(nlp)
-    found |= scores(nlp, kind, sentences)  # an untimed first pass, which fills caches
+    figures: dict[str, Any] = {"load": timer() - started, "memory_before": memory_before, "memory": resident()}
+    figures["disk"] = size_on_disk(nlp)
+    figures |= scores(nlp, kind, sentences)  # an untimed first pass, which fills caches
     texts = [" ".join(words_of(sentence)) for sentence in sentences]
-    found["texts"] = rate(nlp, texts, now)
-    found["docs"] = rate(nlp, [plain(sentence, nlp.vocab) for sentence in sentences], now)
+    figures["texts"] = rate(nlp, texts, timer)
+    figures["docs"] = rate(nlp, [plain(sentence, nlp.vocab) for sentence in sentences], timer)
     gc.collect()
-    found["memory_after"] = resident()
-    return found
+    figures["memory_after"] = resident()
+    return figures
 
 
 def scores(nlp: Language, kind: Kind, sentences: Sequence[TaggedSentence | Sentence]) -> dict[str, float]:
     """Scores on the corpus's own tokens; for `srl` with predicted and, as `f1_gold`, with gold predicates."""
     docs = list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
-    found = score(kind, docs, sentences)
+    fractions = score(kind, docs, sentences)
     if kind == "srl":
-        found["f1_gold"] = score(kind, with_gold_predicates(nlp, sentences), sentences)["f1"]
-    return found
+        fractions["f1_gold"] = score(kind, with_gold_predicates(nlp, sentences), sentences)["f1"]
+    return fractions
 
 
 def with_gold_predicates(nlp: Language, sentences: Sequence[Sentence]) -> list[Doc]:
     """Docs annotated with gold predicates."""
     settings = nlp.get_pipe(FACTORIES["srl"]).settings
-    own, settings["predicates"] = settings["predicates"], lambda doc: doc.user_data[MARKED]
+    original, settings["predicates"] = settings["predicates"], lambda doc: doc.user_data[MARKED]
     docs = [plain(sentence, nlp.vocab) for sentence in sentences]
     for doc, sentence in zip(docs, sentences, strict=True):
         doc.user_data[MARKED] = [p.predicate for p in sentence.propositions]
     docs = list(nlp.pipe(docs))
-    settings["predicates"] = own
+    settings["predicates"] = original
     return docs
 
 
-def rate(nlp: Language, inputs: Sequence[str | Doc], now: Callable[[], float]) -> float:
+def rate(nlp: Language, inputs: Sequence[str | Doc], timer: Callable[[], float]) -> float:
     """Words per second through `nlp.pipe`; the resulting Docs are discarded, as in a program over a corpus."""
-    started = now()
+    started = timer()
     words = sum(map(len, nlp.pipe(inputs)))
-    return words / (now() - started)
+    return words / (timer() - started)
 
 
 def resident() -> float:

@@ -17,7 +17,7 @@ from spen_plugins.errors import DataError
 
 Kind = Literal["ner", "tag", "srl"]
 BLANK = "_"
-"""Replaces a word that is empty or white space (the Broad Twitter Corpus has some), which can't start an entity."""
+"""Replaces an empty or white-space word (the Broad Twitter Corpus has some), which can't start an entity."""
 
 
 def read(kind: Kind, path: Path, tags: str = "xpos") -> Sequence[TaggedSentence | Sentence]:

@@ -21,7 +21,7 @@ Frames = Mapping[int, Sequence[Argument]]
 
 
 def score(kind: Kind, docs: Sequence[Doc], sentences: Sequence[TaggedSentence | Sentence]) -> dict[str, float]:
-    """Fractions by name.
+    """Scores as fractions, by name.
 
     `accuracy` (tag) and `f1` (ner) by spaCy's Scorer, `f1_strict` (ner) by seqeval; for srl those of `frame_scores`.
     """
@@ -41,11 +41,11 @@ def bio(doc: Doc) -> list[str]:
 
 def said_frames(frames: Iterable[Any]) -> dict[int, list[Argument]]:
     """The frames in `doc._.srl`: objects with a `predicate` token and `arguments` (role, Span, probability)."""
-    return {frame.predicate.i: _arguments(frame.arguments) for frame in frames}
+    return {frame.predicate.i: _join_arguments(frame.arguments) for frame in frames}
 
 
-def _arguments(said: Iterable[tuple[str, Span, float]]) -> list[Argument]:
-    pieces = sorted((span.start, span.end - 1, role) for role, span, _ in said)
+def _join_arguments(arguments: Iterable[tuple[str, Span, float]]) -> list[Argument]:
+    pieces = sorted((span.start, span.end - 1, role) for role, span, _ in arguments)
     return join([(role, first, last) for first, last, role in pieces])
 
 
@@ -60,10 +60,14 @@ def frame_scores(said: Iterable[Frames], true: Iterable[Frames]) -> dict[str, fl
     Arguments of a missed predicate are missed; those of a spurious one are wrong.
     """
     counts = SpanCounts()
-    right = predicted = known = 0
-    for ours, theirs in zip(said, true, strict=True):
-        right, predicted, known = right + len(ours.keys() & theirs.keys()), predicted + len(ours), known + len(theirs)
-        for predicate in sorted(ours.keys() | theirs.keys()):
-            counts.add(ours.get(predicate, ()), theirs.get(predicate, ()))
+    correct = predicted = total = 0
+    for prediction, reference in zip(said, true, strict=True):
+        correct, predicted, total = (
+            correct + len(prediction.keys() & reference.keys()),
+            predicted + len(prediction),
+            total + len(reference),
+        )
+        for predicate in sorted(prediction.keys() | reference.keys()):
+            counts.add(prediction.get(predicate, ()), reference.get(predicate, ()))
     f1 = counts.scores()["span_f1"]
-    return {"f1": f1, "predicates_f1": precision_recall_f1(right, predicted, known)[2]}
+    return {"f1": f1, "predicates_f1": precision_recall_f1(correct, predicted, total)[2]}

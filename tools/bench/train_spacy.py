@@ -56,10 +56,10 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="folder to write")
     parser.add_argument("--tags", default="xpos", help="field of CoNLL-U that holds the tags (default: xpos)")
     parser.add_argument("--max-steps", type=int, help="stop there, unless the config's patience stops earlier")
-    given = parser.parse_args()
+    options = parser.parse_args()
     started = time.perf_counter()
-    files = {"train": locate(given.train), "dev": locate(given.dev)}
-    train(given.kind, files, given.out, given.tags, given.max_steps)
+    files = {"train": locate(options.train), "dev": locate(options.dev)}
+    train(options.kind, files, options.out, options.tags, options.max_steps)
     print(f"{time.perf_counter() - started:.0f} s in all")
 
 

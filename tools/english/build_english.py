@@ -10,8 +10,8 @@ spen_en: trains the config `english` part by part into runs/english, over word v
 spaCy's own parts for sentences, features and lemmas (`words`, tools/english/train_words.py). `--keep` takes a part from
 the packaged pipeline instead of training it.
 spen_en_md: trains all parts of the config `english_md` together into runs/english_md/parts, and takes `words` from
-spen_en. What is finished is kept, an interrupted training is resumed. Either is written as plugins/*/*/pipeline with
-16-bit weights, and its card.
+spen_en. Finished parts are kept, and an interrupted training is resumed. Either pipeline is written as
+plugins/*/*/pipeline with 16-bit weights, and its card.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from tools.errors import end_with_message
 from tools.results.results import command, finish
 
 DATA = Path("runs/english/data")
-"""Where the joined files of names are."""
+"""Folder of the joined files of names."""
 LICENCE = (
     "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); lemmas: WordNet 3.0; "
     "code: Apache-2.0"
@@ -92,14 +92,14 @@ SOURCES = (
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline that is built here.
+    """A pipeline to build.
 
     Attributes:
         name: name of the pipeline, and of the plugin's package.
         runs: folder of the runs.
         folders: part, in the order of training, -> its folder in the pipeline.
         description, license: as in meta.json.
-        taught: what it learned besides gold, for the card.
+        taught: the card's text about what it learned besides gold.
         installed: component -> the name under which the plugin registers its model, if it isn't the factory's.
     """
 
@@ -126,8 +126,8 @@ class Pipeline:
     @property
     def meta(self) -> dict[str, Any]:
         version = import_module(self.name).__version__
-        own = {"lang": "en", "name": self.name, "version": version, "description": self.description}
-        return own | {"author": "The spen-plugins developers", "license": self.license}
+        entries = {"lang": "en", "name": self.name, "version": version, "description": self.description}
+        return entries | {"author": "The spen-plugins developers", "license": self.license}
 
 
 SMALL = Pipeline(
@@ -209,11 +209,11 @@ def main() -> None:
 
 
 def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
-    """Train what is missing and write the plugin's pipeline and card."""
+    """Train the missing parts and write the plugin's pipeline and card."""
     write_all(DATA)
-    taught = MD.runs / "taught.jsonl"
+    taught_file = MD.runs / "taught.jsonl"
     for part, learners, labels, file in (
-        ("srl", {"srl", "predicates", "senses"}, "roles", taught),
+        ("srl", {"srl", "predicates", "senses"}, "roles", taught_file),
         ("pos", {"pos"}, "tags", DATA / "pos.taught.conllu"),
         ("ner", {*SMALL.folders}, "names", DATA / "ner.taught.conll"),
     ):
@@ -222,17 +222,17 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
             if not finish(teacher, command("english_md", {"part": part, "encoder": "mpnet"}, 0)):
                 raise SystemExit(f"error: the teacher of {labels} failed")
             distil(labels, file, teacher, "bf16")
-    made = {"names": str(DATA), "taught": str(taught)}
+    arguments = {"names": str(DATA), "taught": str(taught_file)}
     if pipeline is MD:
         runs = runs / "parts"
-        train_together(runs, made)
+        train_together(runs, arguments)
     else:
         if not SMALL.folders.keys() <= {*keep}:
             print(make_vectors(DATA / "ner.taught.conll", DATA / "vectors.safetensors"))
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)
-            if not finish(runs / part, command("english", {"part": part, **made}, 0)):
+            if not finish(runs / part, command("english", {"part": part, **arguments}, 0)):
                 raise SystemExit(f"error: the part {part} failed")
     components = choose_components([str(runs / part) for part in pipeline.folders])
     # Its vocabulary is the words of the training text, which nothing needs.
@@ -241,41 +241,43 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     for name in reversed(("tok2vec", *WORDS)):
         nlp.add_pipe(name, source=words, first=True)
     nlp.add_pipe(LEMMATIZER, source=words, after="spen_pos")
-    with writing_folder(pipeline.place) as fresh:
+    with writing_folder(pipeline.place) as folder:
         write_pipeline(
-            nlp, components, pipeline.meta, fresh, half=True, keep_energy=False, installed=pipeline.installed
+            nlp, components, pipeline.meta, folder, half=True, keep_energy=False, installed=pipeline.installed
         )
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
-    # What was made of several sources is no data set; the sources have licences.
-    known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".conllu", ".jsonl"))]
-    more = (*FILES, "goemotions")
-    joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in more]
-    meta["sources"] = [*known, *joined, *SOURCES]
+    # A file made from several sources is no data set; its sources have licences.
+    sources = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".conllu", ".jsonl"))]
+    corpora = (*FILES, "goemotions")
+    corpus_sources = [
+        source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in corpora
+    ]
+    meta["sources"] = [*sources, *corpus_sources, *SOURCES]
     # `spacy info` reads the second.
     for target in (pipeline.place / "meta.json", pipeline.plugin / pipeline.name / "meta.json"):
         save_json(meta, target)
     files = {CORPORA[name]: DATA / f"{name}.test.conll" for name in FILES}
     names = by_corpus(pipeline.place / pipeline.folders["ner"], files)
     text = card(meta, pipeline.name, components)
-    added = pipeline.taught + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline)) + CHUNKS
-    text = text.replace("\n## Licences", added + "\n## Licences", 1)
+    sections = pipeline.taught + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline)) + CHUNKS
+    text = text.replace("\n## Licences", sections + "\n## Licences", 1)
     for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):
         save_text(text, target)
 
 
-def train_together(runs: Path, given: Mapping[str, str]) -> None:
-    """Train spen_en_md's parts, or go on; nothing is done if they are trained."""
+def train_together(runs: Path, arguments: Mapping[str, str]) -> None:
+    """Train spen_en_md's parts, or resume their training; does nothing if they are trained."""
     words = ["--resume"]
     if not (runs / "together.json").exists():
         words = [word for part in MD.folders for word in (f"{part}=english_md", f"{part}.part={part}")]
-        words += [f"all.{name}={value}" for name, value in given.items()]
+        words += [f"all.{name}={value}" for name, value in arguments.items()]
     spen = Path(sys.executable).with_name("spen")
     if subprocess.run([str(spen), "together", str(runs), *words], check=False).returncode != 0:
         raise SystemExit(1)
 
 
 def take(part: str, folder: Path) -> None:
-    """Copy a part of spen_en, as packaged, to the folder of its run, with the config it was trained by."""
+    """Copy a part of the packaged spen_en to the folder of its run, with the config of its training."""
     if folder.exists():
         return
     place = SMALL.folders[part]
@@ -285,37 +287,37 @@ def take(part: str, folder: Path) -> None:
 
 def whole_scores(pipeline: Pipeline) -> dict[str, float]:
     """Scores of the written pipeline on the test parts."""
-    found = {}
+    scores = {}
     tagged = read_conllu(locate("data:pos/ewt/en_ewt-ud-test.conllu"), tags="upos+xpos")
     for name, attribute, side in (("parts of speech", "pos_", 0), ("tags", "tag_", 1)):
-        said = [getattr(token, attribute) for doc in annotated(pipeline, "spen_pos", tagged) for token in doc]
+        predicted = [getattr(token, attribute) for doc in annotated(pipeline, "spen_pos", tagged) for token in doc]
         gold = [tag.split("+")[side] for sentence in tagged for tag in sentence.tags]
-        right = sum(a == b for a, b in zip(said, gold, strict=True))
-        found[f"{name} (`{attribute}`), EWT, accuracy"] = right / len(gold)
+        correct = sum(a == b for a, b in zip(predicted, gold, strict=True))
+        scores[f"{name} (`{attribute}`), EWT, accuracy"] = correct / len(gold)
     sentences = read("srl", locate(ROLES))
     frames = score("srl", annotated(pipeline, "spen_srl", sentences), sentences)
-    found["predicates, EWT PropBank, F1"] = frames["predicates_f1"]
-    found["arguments with predicted predicates, EWT PropBank, F1"] = frames["f1"]
-    found["senses of gold predicates, lemmas by their words, EWT PropBank, accuracy"] = sense_accuracy(pipeline)
+    scores["predicates, EWT PropBank, F1"] = frames["predicates_f1"]
+    scores["arguments with predicted predicates, EWT PropBank, F1"] = frames["f1"]
+    scores["senses of gold predicates, lemmas by their words, EWT PropBank, accuracy"] = sense_accuracy(pipeline)
     nlp = spacy.load(pipeline.place, exclude=[name for name in pipeline.components if name != "spen_pos"])
     texts = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in ewt("test", nlp.vocab, (10,))])
     for corpus, title in TITLES.items():
-        found[f"sentences (`doc.sents`), {title}, ten a text, F1"] = score_sentences(nlp, corpus, "test")
-    found["features (`token.morph`), EWT, accuracy"] = texts["morph_acc"]
-    found["lemmas (`token.lemma_`), EWT, accuracy"] = texts["lemma_acc"]
-    return found
+        scores[f"sentences (`doc.sents`), {title}, ten a text, F1"] = score_sentences(nlp, corpus, "test")
+    scores["features (`token.morph`), EWT, accuracy"] = texts["morph_acc"]
+    scores["lemmas (`token.lemma_`), EWT, accuracy"] = texts["lemma_acc"]
+    return scores
 
 
 def sense_accuracy(pipeline: Pipeline) -> float:
-    """Share of gold predicates whose sense is right, where the file's lemmas are not seen, as in spaCy."""
+    """Share of gold predicates whose sense is right; as in spaCy, the file's lemmas are not read."""
     items, senses = [], []
     for sentence in read_roles(locate(ROLES), "auto", gold=False).sentences:
-        for given in sentence.propositions:
-            if given.roleset is not None:
-                items.append({"words": list(sentence.words), "predicate": given.predicate})
-                senses.append(given.roleset)
-    said = sp.load(pipeline.place / pipeline.folders["senses"]).predict(items)
-    return sum(one["sense"] == sense for one, sense in zip(said, senses, strict=True)) / len(senses)
+        for proposition in sentence.propositions:
+            if proposition.roleset is not None:
+                items.append({"words": list(sentence.words), "predicate": proposition.predicate})
+                senses.append(proposition.roleset)
+    answers = sp.load(pipeline.place / pipeline.folders["senses"]).predict(items)
+    return sum(answer["sense"] == sense for answer, sense in zip(answers, senses, strict=True)) / len(senses)
 
 
 def annotated(pipeline: Pipeline, component: str, sentences: Sequence[Any]) -> list[Doc]:

@@ -1,4 +1,4 @@
-r"""Labels of unlabelled text by a larger net, for a smaller one to learn from: for `make english` and `english-md`.
+r"""Labels text by a larger net, for a smaller one to learn from: for `make english` and `english-md`.
 
     SPEN_DATA=... python -m tools.english.distil roles runs/english_md/taught.jsonl \
         --teacher runs/english_md/teachers/srl --precision bf16
@@ -7,14 +7,14 @@ r"""Labels of unlabelled text by a larger net, for a smaller one to learn from: 
     SPEN_DATA=... python -m tools.english.distil tags runs/english/data/pos.taught.conllu \
         --teacher runs/english_md/teachers/pos --precision bf16
 
-The packaged spen_en_md labels the text, unless `--teacher` names another net. Gold comes first in each file. A file
-that is there is kept: move those of another version away.
+The packaged spen_en_md labels the text, unless `--teacher` names another net. Gold comes first in each file. An
+existing file is kept: move files of another version away.
 
 The text is GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into
 sentences and words by spen_en_md, and the training sentences of the four corpora of names (english_data.py).
 
-Roles: predicates, their senses and their roles; spen_en_md finds the first two. JSONL, one line a sentence, after EWT
-PropBank's training part; senses that are not in it are left out, which keeps the net of senses small.
+Roles: predicates, their senses and their roles; spen_en_md finds the first two. JSONL, one line per sentence, after
+EWT PropBank's training part; senses that are not in it are left out, which keeps the net of senses small.
 
 Names: of EWT's training sentences and the comments, after the training parts of the corpora of names; BIO.
 
@@ -46,9 +46,9 @@ GOLD = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"
 TAGS = "data:pos/ewt/en_ewt-ud-train.conllu"
 TEXT = "data:text/goemotions/train.tsv"
 NAMES = ("Anna", "James", "Maria", "David", "Sarah", "Peter", "Laura", "Ahmed", "Emily", "Carlos", "Smith", "Wei")
-"""In place of GoEmotions' [NAME], each in its turn."""
+"""Names in place of GoEmotions' [NAME], in turn."""
 SHORTEST, LONGEST = 3, 60
-"""Words of a sentence; longer ones are mostly several, or lists."""
+"""Limits of a sentence's words; longer ones are mostly several sentences, or lists."""
 AT_ONCE = 2000
 """Sentences that are read together."""
 
@@ -65,25 +65,25 @@ def main() -> None:
 
 
 def distil(labels: str, out: Path, teacher: Path | None = None, precision: str = "no") -> Path:
-    """Write the file; nothing is done if it is there."""
+    """Write the file, unless it exists."""
     if not out.exists():
         out.parent.mkdir(parents=True, exist_ok=True)
-        write, own = WRITERS[labels]
+        write, model = WRITERS[labels]
         with writing(out) as part, part.open("w", encoding="utf-8") as file:
             load = partial(sp.load, precision=precision)
-            file.writelines(write(out.parent, load(teacher or PIPELINE / own), load))
+            file.writelines(write(out.parent, load(teacher or PIPELINE / model), load))
     return out
 
 
 def list_roles(_: Path, roles: sp.Predictor, load: Callable[[Path], sp.Predictor]) -> Iterator[str]:
     predicates, senses = (load(PIPELINE / "spen_srl" / name) for name in ("predicates", "senses"))
     corpus = [*read_gold()]
-    known = {predicate["sense"] for _, propositions in corpus for predicate in propositions}
+    gold_senses = {predicate["sense"] for _, propositions in corpus for predicate in propositions}
     for words, propositions in corpus:
         yield to_json({"words": words, "predicates": propositions}) + "\n"
     for words, propositions in label_roles(predicates, senses, roles):
         for predicate in propositions:
-            predicate["sense"] = predicate["sense"] if predicate["sense"] in known else None
+            predicate["sense"] = predicate["sense"] if predicate["sense"] in gold_senses else None
         yield to_json({"words": words, "predicates": propositions}) + "\n"
 
 
@@ -106,7 +106,7 @@ WRITERS = {
     "names": (list_names, "spen_ner/model"),
     "tags": (list_tags, "spen_pos/model"),
 }
-"""By what it labels: the lines of a file, from its folder, the net that labels and `sp.load`; spen_en_md's own net."""
+"""By labels: the function that yields a file's lines from its folder, the net and `sp.load`; the path of the net."""
 
 
 def read_gold() -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
@@ -124,7 +124,7 @@ def read_gold() -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
 def label_roles(
     predicates: sp.Predictor, senses: sp.Predictor, roles: sp.Predictor
 ) -> Iterator[tuple[list[str], list[dict[str, Any]]]]:
-    """The words of the text's sentences, and their predicates with tags and senses, as three nets find them."""
+    """The words of the text's sentences, and their predicates with tags and senses, which three nets predict."""
     for number, group in enumerate(make_groups(keep_usual(chain(read_comments(), read_named()))), 1):
         places = [[entity["start"] for entity in answer["entities"]] for answer in predicates.predict(group)]
         items = [
@@ -138,19 +138,19 @@ def label_roles(
 
 
 def label_words(net: sp.Predictor, sentences: Iterable[list[str]]) -> Iterator[tuple[list[str], list[str]]]:
-    """Sentences with the tags that a net gives them."""
+    """Sentences with the tags that a net predicts."""
     for group in make_groups(sentences):
         for words, answer in zip(group, net.predict(group), strict=True):
             yield words, answer["tags"]
 
 
 def keep_usual(sentences: Iterable[list[str]]) -> Iterator[list[str]]:
-    """The sentences that are of usual length."""
+    """The sentences of usual length."""
     return (words for words in sentences if SHORTEST <= len(words) <= LONGEST)
 
 
 def read_comments() -> Iterator[list[str]]:
-    """Sentences of GoEmotions' comments, but for those with other placeholders than names."""
+    """Sentences of GoEmotions' comments, without those that have placeholders other than names."""
     nlp = spacy.load(PIPELINE, exclude=["spen_pos", "spen_ner", "spen_srl", "morphologizer", "lemmatizer"])
     names = cycle(NAMES)
     texts = (line.split("\t")[0] for line in locate(TEXT).read_text(encoding="utf-8").splitlines())
@@ -169,8 +169,8 @@ def read_named() -> Iterator[list[str]]:
 
 def make_groups(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
     """The sentences, `AT_ONCE` at a time."""
-    rest = iter(sentences)
-    while group := list(islice(rest, AT_ONCE)):
+    remaining = iter(sentences)
+    while group := list(islice(remaining, AT_ONCE)):
         yield group
 
 

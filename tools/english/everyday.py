@@ -3,7 +3,7 @@
     python -m tools.english.everyday spen_en
 
 The sentences and their frames are in tests/spacy/everyday.txt. A gold argument counts as right if the pipeline's frame
-of the same predicate has one with the same role and words; one of a predicate that isn't found counts as missed.
+of the same predicate has one with the same role and words; the arguments of a missing predicate count as missed.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Score(NamedTuple):
     """Counts over sentences.
 
     Attributes:
-        right: arguments that are right.
+        right: right arguments.
         gold: arguments by hand.
-        said: arguments that the pipeline gives to the predicates that have a frame by hand.
-        missed: sentence, predicate and argument of those that aren't right.
+        said: the pipeline's arguments of the predicates that have a frame by hand.
+        missed: sentence, frame and argument of each gold argument that the pipeline misses.
     """
 
     right: int
@@ -62,24 +62,24 @@ class Score(NamedTuple):
 
 def read(path: Path = SENTENCES) -> list[Sentence]:
     """The sentences of a file in the format of everyday.txt."""
-    kind, found = "", []
+    kind, sentences = "", []
     for block in path.read_text(encoding="utf-8").split("\n\n"):
         lines = [line for line in block.splitlines() if line.split()[:1] not in ([], ["#"])]
         if lines and lines[0].startswith("## "):
             kind = lines.pop(0)[3:]
         if lines:
             words = lines[0].split()
-            found.append(Sentence(kind, words, [_frame(line, words) for line in lines[1:]]))
-    return found
+            sentences.append(Sentence(kind, words, [_parse_frame(line, words) for line in lines[1:]]))
+    return sentences
 
 
-def _frame(line: str, words: list[str]) -> Frame:
+def _parse_frame(line: str, words: list[str]) -> Frame:
     """The frame of a line such as `love.01 Thanks , [ARG0 I] [V love] [ARG1 it] !`."""
-    sense, *marked = line.split()
+    sense, *tokens = line.split()
     plain: list[str] = []
     spans: list[Argument] = []
     role, start = "", 0
-    for word in marked:
+    for word in tokens:
         if word.startswith("["):
             role, start = word[1:], len(plain)
             continue
@@ -94,19 +94,23 @@ def _frame(line: str, words: list[str]) -> Frame:
 
 def score(nlp: Language, sentences: list[Sentence]) -> Score:
     """Compare the frames of a pipeline with those by hand."""
-    right = gold = said = 0
+    right = gold = predicted = 0
     missed = []
     docs = nlp.pipe([Doc(nlp.vocab, words=sentence.words) for sentence in sentences])
     for sentence, doc in zip(sentences, docs, strict=True):
-        frames = {frame.predicate.i: set(_arguments(frame)) for frame in doc._.srl}
+        frames = {frame.predicate.i: set(_iterate_arguments(frame)) for frame in doc._.srl}
         for frame in sentence.frames:
-            found = frames.get(frame.predicate, set())
-            right, gold, said = right + len(found & frame.arguments), gold + len(frame.arguments), said + len(found)
-            missed += [(sentence, frame, argument) for argument in sorted(frame.arguments - found)]
-    return Score(right, gold, said, missed)
+            arguments = frames.get(frame.predicate, set())
+            right, gold, predicted = (
+                right + len(arguments & frame.arguments),
+                gold + len(frame.arguments),
+                predicted + len(arguments),
+            )
+            missed += [(sentence, frame, argument) for argument in sorted(frame.arguments - arguments)]
+    return Score(right, gold, predicted, missed)
 
 
-def _arguments(frame: object) -> Iterator[Argument]:
+def _iterate_arguments(frame: object) -> Iterator[Argument]:
     for role, span, _ in frame.arguments:
         yield Argument(role, span.start, span.end)
 
@@ -120,8 +124,8 @@ def main() -> None:
         print(f"{kind}: {part.right} of {part.gold} arguments")
         for sentence, frame, (role, start, end) in part.missed:
             print(f"    {sentence.words[frame.predicate]}: {role} {' '.join(sentence.words[start:end])}")
-    whole = score(nlp, sentences)
-    print(f"all: {whole.right} of {whole.gold} arguments, {100 * whole.right / whole.gold:.1f} %; {whole.said} said")
+    total = score(nlp, sentences)
+    print(f"all: {total.right} of {total.gold} arguments, {100 * total.right / total.gold:.1f} %; {total.said} said")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Writes spen-propbank's lexicon of PropBank's rolesets: what is used of them, compressed.
+"""Writes spen-propbank's lexicon of PropBank's rolesets: the fields in use, compressed.
 
     python -m tools.english.make_rolesets FOLDER
 
-FOLDER holds rolesets.jsonl, one roleset a line (id, lemma, name, aliases, roles), and its LICENSE. Equal input gives
+FOLDER holds rolesets.jsonl, one roleset per line (id, lemma, name, aliases, roles), and its LICENSE. Equal input gives
 equal bytes.
 """
 
@@ -21,13 +21,13 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_si
 
 
 def line(roleset: Mapping[str, Any]) -> str:
-    """Id, lemma, gloss, aliases and roles, apart by tabs, as `spen_propbank.lexicon` reads them."""
+    """Id, lemma, gloss, aliases and roles, separated by tabs, as `spen_propbank.lexicon` reads them."""
     aliases = " ".join(f"{form.replace(' ', '_')}/{pos}" for form, pos in roleset["aliases"])
-    roles = [f"{role['role']}={_plain(role['description'])}" for role in roleset["roles"]]
-    return "\t".join([roleset["id"], roleset["lemma"], _plain(roleset["name"]), aliases, *roles])
+    roles = [f"{role['role']}={_join_words(role['description'])}" for role in roleset["roles"]]
+    return "\t".join([roleset["id"], roleset["lemma"], _join_words(roleset["name"]), aliases, *roles])
 
 
-def _plain(text: str | None) -> str:
+def _join_words(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
@@ -35,11 +35,11 @@ def main() -> None:
     source = Path(sys.argv[1])
     rows = [json.loads(row) for row in (source / "rolesets.jsonl").read_text(encoding="utf-8").splitlines()]
     text = "".join(line(row) + "\n" for row in sorted(rows, key=lambda row: row["id"]))
-    packed = lzma.compress(text.encode(), format=lzma.FORMAT_XZ, filters=FILTERS)
+    data = lzma.compress(text.encode(), format=lzma.FORMAT_XZ, filters=FILTERS)
     HERE.mkdir(parents=True, exist_ok=True)
-    (HERE / "rolesets.tsv.xz").write_bytes(packed)
+    (HERE / "rolesets.tsv.xz").write_bytes(data)
     shutil.copyfile(source / "LICENSE", HERE / "LICENSE")
-    print(f"{len(rows):,} rolesets, {len(packed):,} bytes")
+    print(f"{len(rows):,} rolesets, {len(data):,} bytes")
 
 
 if __name__ == "__main__":

@@ -35,12 +35,12 @@ def main() -> None:
     parser.add_argument("pipelines", nargs="+", metavar="NAME=PIPELINE", help="packages or folders, and their names")
     parser.add_argument("--part", default="test", choices=("dev", "test"))
     options = parser.parse_args()
-    loaded = {name: spacy.load(what) for name, what in (word.split("=", 1) for word in options.pipelines)}
-    print(f"| {options.part} part | {' | '.join(loaded)} |\n|---|{'---:|' * len(loaded)}")
+    pipelines = {name: spacy.load(source) for name, source in (word.split("=", 1) for word in options.pipelines)}
+    print(f"| {options.part} part | {' | '.join(pipelines)} |\n|---|{'---:|' * len(pipelines)}")
     for corpus, title in CORPORA.items():
         path = options.data / f"{corpus}.{options.part}.conll"
         sentences = read("ner", path)
-        scores = [100 * f1(nlp, sentences, path) for nlp in loaded.values()]
+        scores = [100 * f1(nlp, sentences, path) for nlp in pipelines.values()]
         print(f"| {title} | {' | '.join(f'{score:.1f}' for score in scores)} |", flush=True)
 
 

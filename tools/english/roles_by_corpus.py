@@ -32,8 +32,8 @@ NAME = "# sent_id = "
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", metavar="NAME=RUN", help="run folders, and what to call them")
-    given = dict(word.split("=", 1) for word in parser.parse_args().runs)
-    predictors = {name: sp.load(folder) for name, folder in given.items()}
+    folders = dict(word.split("=", 1) for word in parser.parse_args().runs)
+    predictors = {name: sp.load(folder) for name, folder in folders.items()}
     print(f"| | predicates | {' | '.join(predictors)} |\n|---|---:|{'---:|' * len(predictors)}")
     for name, text in parts():
         with tempfile.TemporaryDirectory() as folder:
@@ -56,12 +56,12 @@ def parts() -> Iterator[tuple[str, str]]:
         for sentence in sentences:
             genres.setdefault(genre_of(sentence), []).append(sentence)
         yield name, joined(sentences)
-        for genre, own in sorted(genres.items(), key=lambda entry: -len(entry[1])):
-            yield f"{name}, {genre}", joined(own)
+        for genre, group in sorted(genres.items(), key=lambda entry: -len(entry[1])):
+            yield f"{name}, {genre}", joined(group)
 
 
 def genre_of(sentence: str) -> str:
-    """`reviews` of "reviews-001325-0001", `court-transcript` of "spoken/court-transcript/Day3PMSession-0001"."""
+    """Genre: `reviews` of "reviews-001325-0001", `court-transcript` of "spoken/court-transcript/Day3PMSession-0001"."""
     name = sentence.removeprefix(NAME).split("\n", 1)[0]
     return name.split("/")[-2] if "/" in name else name.split("-", 1)[0]
 

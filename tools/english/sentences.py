@@ -31,16 +31,18 @@ def main() -> None:
     parser.add_argument("pipelines", nargs="+", metavar="NAME=PIPELINE", help="packages or folders, and their names")
     parser.add_argument("--part", default="test", choices=("dev", "test"))
     options = parser.parse_args()
-    loaded = {name: spacy.load(what, exclude=NETS) for name, what in (word.split("=", 1) for word in options.pipelines)}
-    print(f"| {options.part} part | {' | '.join(loaded)} |\n|---|{'---:|' * len(loaded)}")
+    pipelines = {
+        name: spacy.load(source, exclude=NETS) for name, source in (word.split("=", 1) for word in options.pipelines)
+    }
+    print(f"| {options.part} part | {' | '.join(pipelines)} |\n|---|{'---:|' * len(pipelines)}")
     for corpus, title in TITLES.items():
         for name, sizes in SIZES.items():
-            scores = [100 * score_sentences(nlp, corpus, options.part, sizes) for nlp in loaded.values()]
+            scores = [100 * score_sentences(nlp, corpus, options.part, sizes) for nlp in pipelines.values()]
             print(f"| {title}, {name} | {' | '.join(f'{score:.1f}' for score in scores)} |", flush=True)
 
 
 def score_sentences(nlp: Language, corpus: str, part: str, sizes: Sequence[int] = (10,)) -> float:
-    """F1 of a pipeline's sentences in texts of so many sentences in turn."""
+    """F1 of a pipeline's sentences in texts of `sizes` sentences in turn."""
     if corpus in EDITED:
         docs = list(read_edited(corpus, part, nlp.vocab, sizes))
         texts = [Doc(nlp.vocab, words=[token.text for token in doc]) for doc in docs]

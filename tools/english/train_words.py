@@ -48,7 +48,7 @@ SIZES = {
     "components.tok2vec.model.encode.width": 64,
     "components.tok2vec.model.encode.depth": 3,
 }
-"""The efficiency config, but for these sizes, has: 96 wide, of 5000, 1000, 2500 and 1000 rows, 4 deep."""
+"""Sizes that replace those of the efficiency config: 96 wide, 5000, 1000, 2500 and 1000 rows, 4 deep."""
 
 
 @end_with_message()
@@ -61,9 +61,9 @@ def main() -> None:
 
 
 def train(out: Path, max_steps: int = 8000) -> Path:
-    """Convert the corpora and train, unless that is done; returns the best pipeline's folder."""
-    best, done = out / "model-best", out / "done"
-    if done.exists():
+    """Convert the corpora and train, unless the pipeline is finished; returns the best pipeline's folder."""
+    best, marker = out / "model-best", out / "done"
+    if marker.exists():
         return best
     out.mkdir(parents=True, exist_ok=True)
     vocab = spacy.blank("en").vocab
@@ -80,12 +80,12 @@ def train(out: Path, max_steps: int = 8000) -> Path:
     raise_odds(words)
     make_lemmatizer(words)
     words.to_disk(best)
-    done.touch()  # spaCy writes model-best again and again
+    marker.touch()  # spaCy writes model-best again and again
     return best
 
 
 def gold(part: str, vocab: Vocab, sizes: Sequence[int] = SENTENCES) -> Iterator[Doc]:
-    """Docs of a part of EWT with sentences, lemmas and features, of so many sentences in turn."""
+    """Docs of a part of EWT with sentences, lemmas and features, of `sizes` sentences in turn."""
     for doc in group(list(conllu_to_docs(_read(part), n_sents=1, no_print=True)), sizes):
         tokens = [token for sentence in doc for token in sentence]
         yield Doc(
@@ -99,21 +99,21 @@ def gold(part: str, vocab: Vocab, sizes: Sequence[int] = SENTENCES) -> Iterator[
 
 
 def read_edited(corpus: str, part: str, vocab: Vocab, sizes: Sequence[int] = SENTENCES) -> Iterator[Doc]:
-    """Docs of a part of a corpus of names, with sentences alone; blanks are not known."""
+    """Docs of a part of a corpus of names, with sentences only; blanks are unknown."""
     for doc in group(read_columns(locate(f"data:ner/{FILES[corpus][part]}")), sizes):
         words = [word for sentence in doc for word in sentence.words]
-        starts = [at == 0 for sentence in doc for at in range(len(sentence.words))]
+        starts = [index == 0 for sentence in doc for index in range(len(sentence.words))]
         yield Doc(vocab, words=words, sent_starts=starts)
 
 
 def group(sentences: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sequence[Any]]:
-    """Runs of so many sentences in turn."""
-    at = 0
+    """Groups of `sizes` sentences in turn."""
+    start = 0
     for size in cycle(sizes):
-        if at >= len(sentences):
+        if start >= len(sentences):
             return
-        yield sentences[at : at + size]
-        at += size
+        yield sentences[start : start + size]
+        start += size
 
 
 def raise_odds(words: Language) -> None:
@@ -127,20 +127,20 @@ def raise_odds(words: Language) -> None:
 def make_lemmatizer(words: Language) -> None:
     """Add a lemmatizer by rules, with the lemma that EWT's training part mostly has for a word and part of speech."""
     tables = load_lookups("en", ["lemma_rules", "lemma_exc", "lemma_index"])
-    seen: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for doc in conllu_to_docs(_read("train"), no_print=True):
         for token in doc:
             pos = token.pos_.lower()
             lemma = token.lemma_.lower() if pos in ("verb", "aux") else token.lemma_  # "Deem" in headings
             if lemma != "_":
-                seen[pos][token.text.lower()][lemma] += 1
-    rules, index, known = (tables.get_table(f"lemma_{name}") for name in ("rules", "index", "exc"))
-    # Of two verbs, spaCy takes that of the later rule: "fined" is of "fine", since "fin" has "finned".
+                counts[pos][token.text.lower()][lemma] += 1
+    rules, index, exceptions = (tables.get_table(f"lemma_{name}") for name in ("rules", "index", "exc"))
+    # If two rules give a verb, spaCy takes the later one's: "fined" is of "fine", since "fin" has "finned".
     rules["verb"] = sorted(rules["verb"], key=lambda rule: rule[1] == "e")
-    known["noun"] |= {word: [word] for word in index["noun"] if word.endswith("ics")}
-    for pos in seen.keys() - {"propn"}:  # names keep their form
-        most = {form: [lemmas.most_common(1)[0][0]] for form, lemmas in seen[pos].items()}
-        known[pos] = {**known.get(pos, {}), **most}
+    exceptions["noun"] |= {word: [word] for word in index["noun"] if word.endswith("ics")}
+    for pos in counts.keys() - {"propn"}:  # names keep their form
+        usual = {form: [lemmas.most_common(1)[0][0]] for form, lemmas in counts[pos].items()}
+        exceptions[pos] = {**exceptions.get(pos, {}), **usual}
     words.add_pipe(LEMMATIZER, config={"mode": "rule"}).initialize(lookups=tables)
 
 

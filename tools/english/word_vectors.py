@@ -1,4 +1,4 @@
-"""Vectors of words for spen_en, in which a larger net says what it knows of each word alone: for `make english`.
+"""Vectors of words for spen_en, from a larger net that reads each word alone: for `make english`.
 
     python -m tools.english.word_vectors runs/english/data/ner.taught.conll runs/english/data/vectors.safetensors
 
@@ -27,9 +27,9 @@ from spen_plugins.nn.int8 import has_bfloat16
 from tools.errors import end_with_message
 
 LEAST = 3
-"""Occurrences of a word of the text that has a vector."""
+"""Least occurrences in the text of a word that has a vector."""
 LONGEST = 30
-"""Letters of the longest word that has one."""
+"""Letters of the longest word that has a vector."""
 AT_ONCE = 512
 """Words that are encoded together."""
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def make_vectors(text: Path, out: Path, encoder: str = "mpnet", dim: int = 64) -> str:
-    """Write the vectors; returns a sentence about them. Nothing is done if the file is there."""
+    """Write the vectors, unless the file exists; returns a sentence about them."""
     if out.exists():
         return f"{out} is there"
     net, tokenizer = load(encoder)
@@ -59,28 +59,28 @@ def make_vectors(text: Path, out: Path, encoder: str = "mpnet", dim: int = 64) -
 
 
 def list_words(text: Path, pieces: Sequence[str]) -> list[str]:
-    """The words, the shortest first, so that those of a batch are of about equal length."""
+    """The words, the shortest first, so that the words of a batch have about equal length."""
     counts = Counter(word.lower() for sentence in read_columns(text, 0, -1) for word in sentence.words)
-    often = {word for word, count in counts.items() if count >= LEAST and len(word) <= LONGEST}
-    whole = {piece for piece in pieces if re.fullmatch(r"[a-z0-9][a-z0-9.'&-]*", piece)}
-    return sorted(often | whole, key=lambda word: (len(word), word))
+    frequent = {word for word, count in counts.items() if count >= LEAST and len(word) <= LONGEST}
+    whole_words = {piece for piece in pieces if re.fullmatch(r"[a-z0-9][a-z0-9.'&-]*", piece)}
+    return sorted(frequent | whole_words, key=lambda word: (len(word), word))
 
 
 def encode(net: nn.Module, tokenizer: Any, words: Sequence[str]) -> Tensor:
     """The mean state of each word's pieces, `(word, width)`."""
-    read = tokenizer(list(words), padding=True, return_tensors="pt", return_special_tokens_mask=True)
-    inside = read["attention_mask"] * (1 - read["special_tokens_mask"])
+    encoding = tokenizer(list(words), padding=True, return_tensors="pt", return_special_tokens_mask=True)
+    mask = encoding["attention_mask"] * (1 - encoding["special_tokens_mask"])
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=has_bfloat16()):
-        states = net(input_ids=read["input_ids"], attention_mask=read["attention_mask"]).last_hidden_state
-    return (states.float() * inside.unsqueeze(-1)).sum(1) / inside.sum(1, keepdim=True).clamp(min=1)
+        states = net(input_ids=encoding["input_ids"], attention_mask=encoding["attention_mask"]).last_hidden_state
+    return (states.float() * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 def reduce_width(states: Tensor, dim: int) -> tuple[Tensor, float]:
     """States in their `dim` principal components, of a mean variance of 1, and the share of the variance in these."""
     states = (states - states.mean(0)).double()
     variance, directions = torch.linalg.eigh(states.t() @ states / len(states))
-    kept = variance[-dim:]
-    return (states @ directions[:, -dim:] / kept.mean().sqrt()).float(), float(kept.sum() / variance.sum())
+    largest = variance[-dim:]
+    return (states @ directions[:, -dim:] / largest.mean().sqrt()).float(), float(largest.sum() / variance.sum())
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ def differences(numerator: np.ndarray, denominator: np.ndarray, baseline: int) -
     """Mean differences of methods to one of them, with intervals over seeds and examples together.
 
     Args:
-        numerator, denominator: `(method, seed, example)`, as of `resampled_scores`; seeds are paired.
-        baseline: the method that the others are compared to, and itself.
+        numerator, denominator: `(method, seed, example)`, as for `resampled_scores`; seeds are paired.
+        baseline: the index of the method that all are compared to.
     """
     methods, seeds, examples = numerator.shape
     flat = (part.reshape(methods * seeds, examples) for part in (numerator, denominator))
-    drawn = resampled_scores(*flat).reshape(-1, methods, seeds)
-    gaps = [drawn[:, method] - drawn[:, baseline] for method in range(methods)]
+    resamples = resampled_scores(*flat).reshape(-1, methods, seeds)
+    gaps = [resamples[:, method] - resamples[:, baseline] for method in range(methods)]
     return [(float(gap.mean()), interval(with_seeds(gap) if seeds > 1 else gap[:, 0])) for gap in gaps]

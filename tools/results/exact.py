@@ -28,9 +28,9 @@ from tools.results.run_records import record, seed_lines
 from tools.results.runs import QUIET, finish_here, read_scores, write_mean
 
 DECODED, WHOLE = "-decoded", "-whole"
-"""Ends of the names of folders in which another run's outputs are decided anew, for example F1 and for exact match."""
+"""Suffixes of the folders in which another run is decoded again, for example F1 and for exact match."""
 FAMILY = 3
-"""Nets of a mean."""
+"""Number of nets in a mean."""
 CHOSEN = {"decode": "validation", "threshold": "validation", "decode_temperature": "validation"}
 LATE = {"decode": "expected_f1", "threshold": "null", "task.decode_temperature": "1"}
 """Where choosing a decoder takes longer than an epoch: epochs are chosen by expected F1 at temperature 1."""
@@ -45,7 +45,7 @@ MEANS = {
 }
 """Rows that are means, and the method of each member; the k-th of a method has the k-th seed from a row's own."""
 TAUGHT = {"static_mean": "mean_3_nce", "distillation": "mean_3_nce", "distillation_3": "mean_3"}
-"""Rows that others teach, and the mean whose members do."""
+"""Rows with teachers, and the mean whose members teach them."""
 ROWS = (*SEARCHED, "nce_counts", "partition", *MEANS, *TAUGHT)
 SETS = {
     "bibtex": ((0.00025, 0.0005, 0.001), "labels", {}),
@@ -64,7 +64,7 @@ SETS = {
     "goemotions": ((0.0025, 0.005, 0.01), "texts", {}),
     "arxiv": ((0.0025, 0.005, 0.01), "texts", {}),
 }
-"""Data sets: the rates that are tried, the config, and arguments other than `data=NAME`."""
+"""Data sets: the rates to try, the config, and arguments other than `data=NAME`."""
 
 
 @end_with_message()
@@ -79,17 +79,17 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
     for data in options.only:
-        made = Table(data, options)
-        runs = {row: [made.run(row, seed) for seed in options.seeds] for row in options.rows}
-        print(write_table(runs, made), flush=True)
-        wholes = {row: [made.decode_whole(folder) for folder in folders] for row, folders in runs.items()}
-        compared = {"accuracy": wholes} if options.whole else {"example_f1": runs, "accuracy": wholes}
+        table = Table(data, options)
+        runs = {row: [table.run(row, seed) for seed in options.seeds] for row in options.rows}
+        print(write_table(runs, table), flush=True)
+        whole_runs = {row: [table.decode_whole(folder) for folder in folders] for row, folders in runs.items()}
+        runs_by_score = {"accuracy": whole_runs} if options.whole else {"example_f1": runs, "accuracy": whole_runs}
         lines = []
-        for score, every in compared.items():
-            groups = read_groups([made.gather(score, row, folders) for row, folders in every.items()])
+        for score, row_runs in runs_by_score.items():
+            groups = read_groups([table.gather(score, row, folders) for row, folders in row_runs.items()])
             if len(groups) > 1:
                 print(markdown(compare(groups, scores=[score], against=options.rows[:1])), flush=True)
-            lines += list_scores(f"exact, {made.name}", score, options.seeds, every)
+            lines += list_scores(f"exact, {table.name}", score, options.seeds, row_runs)
         if options.csv:
             record(lines, options.csv)
 
@@ -104,8 +104,8 @@ class Table:
         self.name = f"{data}_whole" if options.whole else data
         self.score = "accuracy" if options.whole else "example_f1"
         if options.whole:
-            kept = {name: value for name, value in self.given.items() if name not in LATE}
-            self.given = {**kept, "task.selection": self.score, "task.nonempty": "true"}
+            arguments = {name: value for name, value in self.given.items() if name not in LATE}
+            self.given = {**arguments, "task.selection": self.score, "task.nonempty": "true"}
         self.out = options.out / self.name
         self.chosen: dict[str, float] = {}
 
@@ -118,45 +118,45 @@ class Table:
         if row in TAUGHT:
             teachers = json.dumps([str(path) for path in self.members(row, seed)])
             method, rate = row.partition("_3")[0], self._choose_rate("cross_entropy")
-            return self._finish(self._name_of_many(row, seed), method, seed, rate, {"init.energy": teachers})
+            return self._finish(self._name_folder(row, seed), method, seed, rate, {"init.energy": teachers})
         if row in MEANS:
             members = self.members(row, seed)
-            folder = self.out / self._name_of_many(row, seed)
+            folder = self.out / self._name_folder(row, seed)
             if not (folder / "metrics.json").exists():
                 average_runs(members, folder, CHOSEN, options=QUIET)
             return folder
         return self._train(row, seed, None)
 
     def members(self, row: str, seed: int) -> list[Path]:
-        """The runs of which a row is the mean, or that teach it."""
-        return [self.run(method, one) for method, one in self._list_members(row, seed)]
+        """The runs that a row averages, or that teach it."""
+        return [self.run(method, member_seed) for method, member_seed in self._list_members(row, seed)]
 
     def _list_members(self, row: str, seed: int) -> list[tuple[str, int]]:
         """The method and the seed of each of `members`."""
         methods, first = MEANS[TAUGHT.get(row, row)], self.seeds.index(seed)
-        counts = [methods[:place].count(method) for place, method in enumerate(methods)]
+        counts = [methods[:index].count(method) for index, method in enumerate(methods)]
         seeds = [self.seeds[(first + count) % len(self.seeds)] for count in counts]
         return list(zip(methods, seeds, strict=True))
 
-    def _name_of_many(self, row: str, seed: int) -> str:
-        """The folder of a row with members, whose rates and seeds are in it: others are another row's."""
+    def _name_folder(self, row: str, seed: int) -> str:
+        """The name of the folder of a row with members. It contains their rates and seeds, and changes with them."""
         members = self._list_members(row, seed)
         rates = dict.fromkeys(f"{self._choose_rate(method):g}" for method, _ in members)
-        return "-".join([row, *rates, *(str(one) for _, one in members)])
+        return "-".join([row, *rates, *(str(member_seed) for _, member_seed in members)])
 
     def seconds(self, row: str, seed: int) -> float:
         """Seconds of training behind a row's run."""
-        own = 0.0 if row in MEANS else _seconds(self.run(row, seed))
+        duration = 0.0 if row in MEANS else _sum_seconds(self.run(row, seed))
         members = self.members(row, seed) if row in MEANS or row in TAUGHT else []
-        return own + sum(map(_seconds, members))
+        return duration + sum(map(_sum_seconds, members))
 
     def gather(self, name: str, row: str, folders: Sequence[Path]) -> str:
-        """A folder with links to a row's runs, by which they are compared as a group."""
+        """Makes a folder with links to a row's runs, so that they are compared as a group."""
         group = self.out / name / row
         group.mkdir(parents=True, exist_ok=True)
         for seed, folder in zip(self.seeds, folders, strict=True):
             link = group / f"seed-{seed}"
-            link.unlink(missing_ok=True)  # of another rate
+            link.unlink(missing_ok=True)  # it may lead to a run of another rate
             link.symlink_to(folder.resolve())
         return f"{row}={group}"
 
@@ -173,29 +173,29 @@ class Table:
             self.chosen[method] = max(runs, key=lambda rate: read_scores(runs[rate], "validation")[self.score])
         return self.chosen[method]
 
-    def _train(self, method: str, seed: int, rate: float | None, **more: str) -> Path:
-        name = "-".join([method, *more.values(), *([] if rate is None else [str(rate)])])
-        return self._finish(f"{name}-{seed}", method, seed, rate, more)
+    def _train(self, method: str, seed: int, rate: float | None, **extra: str) -> Path:
+        name = "-".join([method, *extra.values(), *([] if rate is None else [str(rate)])])
+        return self._finish(f"{name}-{seed}", method, seed, rate, extra)
 
-    def _finish(self, name: str, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
-        """A run that goes on with what it began, in this process: starting one takes longer than small sets."""
-        run = self._complete(self.out / name, method, seed, rate, more)
+    def _finish(self, name: str, method: str, seed: int, rate: float | None, extra: Mapping[str, str]) -> Path:
+        """Trains or resumes a run in this process, since starting another one takes longer than small data sets."""
+        run = self._complete(self.out / name, method, seed, rate, extra)
         return _decode(run, run.name + DECODED, CHOSEN) if "decode" in self.given else run
 
-    def _complete(self, folder: Path, method: str, seed: int, rate: float | None, more: Mapping[str, str]) -> Path:
-        given = {
+    def _complete(self, folder: Path, method: str, seed: int, rate: float | None, extra: Mapping[str, str]) -> Path:
+        arguments = {
             "data": self.data,
             **dict.fromkeys(("decode", "threshold"), "validation"),
             **self.given,
             "method": method,
             "seed": str(seed),
         }
-        given |= {} if rate is None else {"trainer.net.lr": str(rate)}
-        return finish_here(folder, self.config, {**given, **more})
+        arguments |= {} if rate is None else {"trainer.net.lr": str(rate)}
+        return finish_here(folder, self.config, {**arguments, **extra})
 
 
 def write_table(runs: dict[str, list[Path]], table: Table) -> str:
-    """Means over seeds."""
+    """The table of means over seeds."""
     lines = [
         f"| {table.name} | rate | {table.score}, validation | test | exact match | nll | incoherent | ECE | seconds "
         "| seeds |",
@@ -209,9 +209,9 @@ def write_table(runs: dict[str, list[Path]], table: Table) -> str:
             write_mean(folders, "validation", table.score, 2),
             write_mean(folders, "test", table.score, 2),
             write_mean([table.decode_whole(folder) for folder in folders], "test", "accuracy", 2),
-            _mean([test["nll"]["net"] for test in tests]),
+            _format_mean([test["nll"]["net"] for test in tests]),
             write_mean(folders, "test", "incoherent", 2) if "incoherent" in tests[0] else "",
-            _mean([100 * error for error in calibration]),
+            _format_mean([100 * error for error in calibration]),
             f"{sum(table.seconds(row, seed) for seed in table.seeds) / len(table.seeds):.0f}",
             str(len(folders)),
         ]
@@ -228,16 +228,16 @@ def list_scores(group: str, score: str, seeds: Sequence[int], runs: Mapping[str,
 
 
 def _decode(run: Path, name: str, settings: Mapping[str, str]) -> Path:
-    decoded = run.with_name(name)
-    return decoded if (decoded / "metrics.json").exists() else decode(run, decoded, settings, QUIET)
+    folder = run.with_name(name)
+    return folder if (folder / "metrics.json").exists() else decode(run, folder, settings, QUIET)
 
 
-def _seconds(run: Path) -> float:
+def _sum_seconds(run: Path) -> float:
     times = run.with_name(run.name.removesuffix(DECODED)) / "times.jsonl"
     return sum(json.loads(line)["seconds"] for line in times.read_text().splitlines())
 
 
-def _mean(values: Sequence[float]) -> str:
+def _format_mean(values: Sequence[float]) -> str:
     return estimate(values).text(1, 2)
 
 

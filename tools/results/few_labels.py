@@ -5,20 +5,19 @@ labels.
     SPEN_DATA=... python -m tools.results.few_labels runs/few --only labels --methods nce --set trainer.energy_share=0.2
     SPEN_DATA=... python -m tools.results.few_labels runs/few --only roles --methods static_crf --as rest --at-most 2500
 
-Of the training part a share is drawn by a seed and keeps its tags or labels; the rest, or what `--at-most` leaves of
-it, is text, or features, alone; of roles, text with predicates marked. The development part, whole, chooses epochs and
-how label sets are decided on, and nothing else; scores are of the test part. All are our nets with the defaults of a
-user's own files:
+A share of the training part, drawn by a seed, keeps its tags or labels. The rest, at most `--at-most` examples, is text
+or features alone; for roles, text with predicates marked. The whole development part chooses epochs and how label sets
+are decoded, and nothing else; scores are of the test part. All are our nets with the defaults of a user's own files:
 
 - `cross entropy`, and for tags `CRF`, learn from the labelled examples alone;
 - `self-training`: cross entropy learns from these and from the rest with what the net of `cross entropy` predicts
   there; `of the CRF`: with the tags that the CRF predicts, so that the CRF teaches a net that decides word by word;
 - a method of the config with an energy, say `--methods nce`, with the rows of `--as`: `alone`, `nce` learns from the
   labelled examples; `teacher`, `self-training, of nce` is as above; `rest`, `nce, with the rest`, whose energy also
-  judges what the net says of the rest (`task.unlabelled`); `self`, `nce, self-trained`, the method in cross entropy's
-  place on what the net of `cross entropy` predicts. The first two are the default.
+  judges what the net predicts for the rest (`task.unlabelled`); `self`, `nce, self-trained`, the method in cross
+  entropy's place on what the net of `cross entropy` predicts. The first two are the default.
 
-The net of every row but `CRF` is the same: it decides on tokens and labels independently. What is done is kept, and
+The net of every row but `CRF` is the same: it decides on tokens and labels independently. Finished runs are kept, and
 printed again.
 """
 
@@ -68,8 +67,8 @@ class Tags:
         return {part: self.read(locate(self.files.format(part))) for part in PARTS}
 
     def read(self, path: Path) -> Examples:
-        found = read_conllu(path, tags="upos") if path.suffix == ".conllu" else read_columns(path, 0, -1)
-        return [(list(s.words), list(s.tags or ())) for s in found]
+        sentences = read_conllu(path, tags="upos") if path.suffix == ".conllu" else read_columns(path, 0, -1)
+        return [(list(s.words), list(s.tags or ())) for s in sentences]
 
     def write(self, examples: Examples) -> str:
         """Words and tags in columns; a word of white space is "_"."""
@@ -77,14 +76,15 @@ class Tags:
         return "\n".join("".join(f"{word.strip() or '_'}\t{tag}\n" for word, tag in row) for row in rows)
 
     def predicted(self, run: sp.Predictor, path: Path) -> Examples:
-        found = []
-        for one in run.predict([words for words, _ in self.read(path)]):
-            tags = one["tags"] if "entities" not in one else ["O"] * len(one["words"])  # the net's own are BIOES
-            for span in one.get("entities", ()):
+        examples = []
+        for prediction in run.predict([words for words, _ in self.read(path)]):
+            # The net's own tags are BIOES.
+            tags = prediction["tags"] if "entities" not in prediction else ["O"] * len(prediction["words"])
+            for span in prediction.get("entities", ()):
                 tags[span["start"] : span["end"]] = [f"I-{span['type']}"] * (span["end"] - span["start"])
                 tags[span["start"]] = f"B-{span['type']}"
-            found.append((one["words"], tags))
-        return found
+            examples.append((prediction["words"], tags))
+        return examples
 
 
 class Roles:
@@ -130,7 +130,7 @@ class Texts:
 
     def predicted(self, run: sp.Predictor, path: Path) -> Examples:
         texts = [text for text, _ in self.read(path)]
-        return list(zip(texts, (one["labels"] for one in run.predict(texts)), strict=True))
+        return list(zip(texts, (prediction["labels"] for prediction in run.predict(texts)), strict=True))
 
 
 class Vectors:
@@ -154,7 +154,8 @@ class Vectors:
     def read(self, path: Path) -> Examples:
         pairs = (line.split(" ", 1) for line in path.read_text(encoding="utf-8").splitlines())
         return [
-            ([word.split(":")[0] for word in some.split()], [i for i in gold.split(",") if i]) for gold, some in pairs
+            ([word.split(":")[0] for word in features.split()], [i for i in gold.split(",") if i])
+            for gold, features in pairs
         ]
 
     def write(self, examples: Examples) -> str:
@@ -162,7 +163,7 @@ class Vectors:
 
     def predicted(self, run: sp.Predictor, path: Path) -> Examples:
         features = [features for features, _ in self.read(path)]
-        return list(zip(features, (one["labels"] for one in run.predict_file(path)), strict=True))
+        return list(zip(features, (prediction["labels"] for prediction in run.predict_file(path)), strict=True))
 
 
 class Case(NamedTuple):
@@ -200,33 +201,36 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.only:
         for share in options.shares:
-            more = "" if options.at_most is None else f"-{options.at_most}"
-            folders = {seed: options.out / name / f"{share}-{seed}{more}" for seed in options.seeds}
-            found = [draw(CASES[name], share, seed, options, folder) for seed, folder in folders.items()]
-            print(table(name, share, found), flush=True)
+            suffix = "" if options.at_most is None else f"-{options.at_most}"
+            folders = {seed: options.out / name / f"{share}-{seed}{suffix}" for seed in options.seeds}
+            draws = [draw(CASES[name], share, seed, options, folder) for seed, folder in folders.items()]
+            print(table(name, share, draws), flush=True)
             if options.csv:
-                runs = {row: [rows[row] for rows in found] for row in found[0]}
-                group = f"few_labels, {name}, {share}{more}"
+                runs = {row: [rows[row] for rows in draws] for row in draws[0]}
+                group = f"few_labels, {name}, {share}{suffix}"
                 record(seed_lines(group, [CASES[name].score], [*folders], runs), options.csv)
 
 
-def table(name: str, share: float, found: Sequence[dict[str, Path]]) -> str:
+def table(name: str, share: float, draws: Sequence[dict[str, Path]]) -> str:
     """Mean test scores in per cent, and differences to self-training's with intervals over draws and test examples
-    together, as `spen compare` has them."""
-    rows = list(found[0])
-    kept = [[RunFolder(runs[row]).ratios("test") for runs in found] for row in rows]
-    ratios = (np.array([[one[part].numpy() for one in runs] for runs in kept]) for part in ("numerator", "denominator"))
+    together, as in `spen compare`."""
+    rows = list(draws[0])
+    row_ratios = [[RunFolder(runs[row]).ratios("test") for runs in draws] for row in rows]
+    ratios = (
+        np.array([[run_ratios[part].numpy() for run_ratios in runs] for runs in row_ratios])
+        for part in ("numerator", "denominator")
+    )
     gaps = differences(*ratios, rows.index(CONTROL))
     lines = [f"| {name}, {100 * share:g} % | {CASES[name].score} | − {CONTROL} | draws |", "|---|---:|---:|---:|"]
-    for row, (mean, over) in zip(rows, gaps, strict=True):
-        scores = write_mean([runs[row] for runs in found], "test", CASES[name].score, 1)
-        gap = "" if row == CONTROL else f"{100 * mean:+.1f} [{100 * over.low:.1f}, {100 * over.high:.1f}]"
-        lines.append(f"| {row} | {scores} | {gap} | {len(found)} |")
+    for row, (mean, interval) in zip(rows, gaps, strict=True):
+        scores = write_mean([runs[row] for runs in draws], "test", CASES[name].score, 1)
+        gap = "" if row == CONTROL else f"{100 * mean:+.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+        lines.append(f"| {row} | {scores} | {gap} | {len(draws)} |")
     return "\n".join(lines)
 
 
 def draw(case: Case, share: float, seed: int, options: argparse.Namespace, folder: Path) -> dict[str, Path]:
-    """The runs of all rows, of one draw."""
+    """The runs of all rows on one draw."""
     files = case.files
     parts = {part: folder / f"{part}.{files.suffix}" for part in ("labelled", "rest", "dev", "test")}
     if not all(path.exists() for path in parts.values()):
@@ -234,41 +238,43 @@ def draw(case: Case, share: float, seed: int, options: argparse.Namespace, folde
         examples = files.corpus()
         random.Random(seed).shuffle(examples["train"])
         count = round(share * len(examples["train"]))
-        found = {
+        contents = {
             "labelled": examples["train"][:count],
             "rest": examples["train"][count:][: options.at_most],
             **examples,
         }
         for part, path in parts.items():
-            save_text(files.write(found[part]), path)
+            save_text(files.write(contents[part]), path)
 
-    def trained(name: str, method: str, train: Path, *arguments: str) -> Path:
+    def train_run(name: str, method: str, train: Path, *arguments: str) -> Path:
         words = [f"data={train}", f"validation={parts['dev']}", f"test={parts['test']}", *files.arguments]
         return finish(folder / name, [case.config, *words, f"seed={seed}", f"method={method}", *arguments])
 
-    def taught(teacher: Path) -> Path:
-        joined = folder / f"{teacher.name}-taught.{files.suffix}"
-        if not joined.exists():
-            rest = files.predicted(sp.load(teacher), parts["rest"])
-            save_text(files.write([*files.read(parts["labelled"]), *rest]), joined)
-        return joined
+    def write_taught(teacher: Path) -> Path:
+        taught_file = folder / f"{teacher.name}-taught.{files.suffix}"
+        if not taught_file.exists():
+            unlabelled = files.predicted(sp.load(teacher), parts["rest"])
+            save_text(files.write([*files.read(parts["labelled"]), *unlabelled]), taught_file)
+        return taught_file
 
-    runs = {method.replace("_", " "): trained(method, method, parts["labelled"]) for method in files.teachers}
+    runs = {method.replace("_", " "): train_run(method, method, parts["labelled"]) for method in files.teachers}
     for name, run in list(runs.items()):
         control = CONTROL if name == "cross entropy" else f"{CONTROL}, of {name}"
-        runs[control] = trained(f"{run.name}-taught", "cross_entropy", taught(run))
+        runs[control] = train_run(f"{run.name}-taught", "cross_entropy", write_taught(run))
     for method in options.methods:
         key = "-".join([method, *options.set]).replace("/", "_")
         if {"alone", "teacher"} & set(options.uses):
-            run = runs[method] = trained(key, method, parts["labelled"], *options.set)
+            run = runs[method] = train_run(key, method, parts["labelled"], *options.set)
         if "teacher" in options.uses:
-            runs[f"{CONTROL}, of {method}"] = trained(f"{key}-taught", "cross_entropy", taught(run))
+            runs[f"{CONTROL}, of {method}"] = train_run(f"{key}-taught", "cross_entropy", write_taught(run))
         if "rest" in options.uses:
-            rest = f"task.unlabelled={parts['rest']}"
-            runs[f"{method}, with the rest"] = trained(f"{key}-rest", method, parts["labelled"], rest, *options.set)
+            unlabelled = f"task.unlabelled={parts['rest']}"
+            runs[f"{method}, with the rest"] = train_run(
+                f"{key}-rest", method, parts["labelled"], unlabelled, *options.set
+            )
         if "self" in options.uses:
-            joined = taught(runs["cross entropy"])
-            runs[f"{method}, self-trained"] = trained(f"{key}-self", method, joined, *options.set)
+            taught_file = write_taught(runs["cross entropy"])
+            runs[f"{method}, self-trained"] = train_run(f"{key}-self", method, taught_file, *options.set)
     return runs
 
 

@@ -41,7 +41,7 @@ def write_parts(genre: str, out: Path) -> None:
         genres = [sentence.removeprefix(NAME).split("-", 1)[0] for sentence in sentences]
         if genre not in genres:
             raise SpenError(f"genre {genre!r} is unknown; {part} has {', '.join(sorted(set(genres)))}")
-        chosen = [s for s, own in zip(sentences, genres, strict=True) if (own == genre) == (part == "test")]
+        chosen = [s for s, label in zip(sentences, genres, strict=True) if (label == genre) == (part == "test")]
         save_text("\n\n".join(chosen) + "\n\n", out / f"{part}.conll")
 
 

@@ -54,7 +54,7 @@ def fill(text: str, runs: Runs) -> str:
     Raises:
         SystemExit: a mark names a run that is not in the CSV, or does not fit its table.
     """
-    return MARK.sub(lambda found: found[0].removesuffix(found[2]) + _fill_table(found[1], found[2], runs), text)
+    return MARK.sub(lambda match: match[0].removesuffix(match[2]) + _fill_table(match[1], match[2], runs), text)
 
 
 def _fill_table(mark: str, table: str, runs: Runs) -> str:
@@ -62,31 +62,31 @@ def _fill_table(mark: str, table: str, runs: Runs) -> str:
     head, rule, *lines = table.splitlines()
     if len(rows) != len(lines) or len(columns) > head.count("|") - 2:
         raise SystemExit(f"error: the mark of {group[0]} has {len(rows)} rows for {len(lines)}, or too many columns")
-    filled = []
+    new_lines = []
     for row, line in zip(rows, lines, strict=True):
-        cells = line.split("|")  # of which the first is empty, and the second the row's name
-        for place, column in enumerate(columns, 2):
-            if row and column and (old := SCORE.search(cells[place])):
+        cells = line.split("|")  # the first is empty, the second is the row's name
+        for index, column in enumerate(columns, 2):
+            if row and column and (old := SCORE.search(cells[index])):
                 new = _write(group[0], row, column, old, runs)
-                cells[place] = cells[place][: old.start()] + new + cells[place][old.end() :]
-        filled.append("|".join(cells))
-    return "\n".join([head, rule, *filled, ""])
+                cells[index] = cells[index][: old.start()] + new + cells[index][old.end() :]
+        new_lines.append("|".join(cells))
+    return "\n".join([head, rule, *new_lines, ""])
 
 
 def _write(group: str, row: str, column: str, old: re.Match[str], runs: Runs) -> str:
-    """The score in place of that of a cell."""
-    name, _, wanted = row.partition(" @ ")
+    """Returns the score that replaces a cell's."""
+    name, _, seeds = row.partition(" @ ")
     score, _, rest = column.partition(" ")
     part = re.split(r"\W", rest)[0]
     key = group, name + rest.removeprefix(part), score, part
-    values = [value for seed, value in runs.get(key, {}).items() if not wanted or seed in wanted.split()]
+    values = [value for seed, value in runs.get(key, {}).items() if not seeds or seed in seeds.split()]
     if not values:
         raise SystemExit(f"error: runs.csv lacks {' / '.join(key)}")
-    made, digits = estimate(values), len(old["digits"] or "")
-    pairs = [(old["mean"], made.mean)] + [(old["error"], made.error or 0.0)] * bool(old["error"])
+    result, digits = estimate(values), len(old["digits"] or "")
+    pairs = [(old["mean"], result.mean)] + [(old["error"], result.error or 0.0)] * bool(old["error"])
     if all(abs(float(text) - value) <= 0.5 * 10.0**-digits + 0.005001 for text, value in pairs):
         return old[0]
-    return old["bold"].join([f"{made.mean:.{digits}f}", f" ± {made.error or 0:.{digits}f}" if old["error"] else ""])
+    return old["bold"].join([f"{result.mean:.{digits}f}", f" ± {result.error or 0:.{digits}f}" if old["error"] else ""])
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def main() -> None:
         table = Table(split, options.out, options.seeds)
         print(table.write(options.rows), flush=True)
         if len(options.rows) > 1:
-            for by in DECODERS:
-                groups = read_groups([f"{row}={table.out / by / row}" for row in options.rows])
+            for decoder in DECODERS:
+                groups = read_groups([f"{row}={table.out / decoder / row}" for row in options.rows])
                 print(markdown(compare(groups, scores=["example_f1"], against=options.rows[:1])), flush=True)
         if options.csv:
             record(table.lines(options.rows), options.csv)
@@ -65,8 +65,8 @@ def divide(path: Path, seed: int = 0) -> Path:
     """Writes Mulan's split, a quarter of whose training part validates."""
     rows = list(range(TRAINED))
     random.Random(seed).shuffle(rows)
-    held = TRAINED // 4
-    parts = {"train": sorted(rows[held:]), "validation": sorted(rows[:held]), "test": [*range(TRAINED, TOTAL)]}
+    count = TRAINED // 4
+    parts = {"train": sorted(rows[count:]), "validation": sorted(rows[:count]), "test": [*range(TRAINED, TOTAL)]}
     path.parent.mkdir(parents=True, exist_ok=True)
     save_json(parts, path)
     return path
@@ -84,7 +84,7 @@ class Table:
         if (folder / "metrics.json").exists():
             return folder
         if row == MEAN:
-            members = [self.run("cross_entropy", one, by) for one in self._find_members(seed)]
+            members = [self.run("cross_entropy", member_seed, by) for member_seed in self._find_members(seed)]
             return average_runs(members, folder, DECODERS[by], options=QUIET)
         if by != "threshold":
             return decode(self.run(row, seed, "threshold"), folder, DECODERS[by], QUIET)
@@ -95,22 +95,22 @@ class Table:
         return self.seeds[: len(self.seeds) - MEMBERS + 1 : MEMBERS] if row == MEAN else self.seeds
 
     def _find_members(self, seed: int) -> Sequence[int]:
-        at = self.seeds.index(seed)
-        return self.seeds[at : at + MEMBERS]
+        start = self.seeds.index(seed)
+        return self.seeds[start : start + MEMBERS]
 
     def write(self, rows: Sequence[str]) -> str:
-        """Means over seeds."""
+        """The table of means over seeds."""
         lines = [
             f"| bibtex, {self.split} | validation, threshold | test, threshold | test, expected F1 | seconds | seeds |",
             "|---|---:|---:|---:|---:|---:|",
         ]
         for row in rows:
             seeds = self.find_seeds(row)
-            folders = {by: [self.run(row, seed, by) for seed in seeds] for by in DECODERS}
+            folders = {decoder: [self.run(row, seed, decoder) for seed in seeds] for decoder in DECODERS}
             cells = [
                 write_mean(folders["threshold"], "validation", "example_f1", 2),
-                *(write_mean(folders[by], "test", "example_f1", 2) for by in DECODERS),
-                f"{sum(self._seconds(row, seed) for seed in seeds) / len(seeds):.0f}",
+                *(write_mean(folders[decoder], "test", "example_f1", 2) for decoder in DECODERS),
+                f"{sum(self._sum_seconds(row, seed) for seed in seeds) / len(seeds):.0f}",
                 str(len(seeds)),
             ]
             lines.append(f"| {row} | {' | '.join(cells)} |")
@@ -120,16 +120,16 @@ class Table:
         """Lines of the file of scores by run."""
         return [
             line
-            for by in DECODERS
+            for decoder in DECODERS
             for row in rows
             for seed in self.find_seeds(row)
             for line in run_lines(
-                f"bibtex, {self.split}, {by}",
+                f"bibtex, {self.split}, {decoder}",
                 row,
                 seed,
                 ["example_f1"],
-                self.run(row, seed, by),
-                by == "threshold" and row != MEAN,
+                self.run(row, seed, decoder),
+                decoder == "threshold" and row != MEAN,
             )
         ]
 
@@ -139,10 +139,10 @@ class Table:
             arguments["task.split"] = str(divide(self.out.resolve() / "split.json"))
         return arguments
 
-    def _seconds(self, row: str, seed: int) -> float:
+    def _sum_seconds(self, row: str, seed: int) -> float:
         """Seconds of training behind a row's run."""
         if row == MEAN:
-            return sum(self._seconds("cross_entropy", one) for one in self._find_members(seed))
+            return sum(self._sum_seconds("cross_entropy", member_seed) for member_seed in self._find_members(seed))
         times = (self.run(row, seed, "threshold") / "times.jsonl").read_text(encoding="utf-8")
         return sum(json.loads(line)["seconds"] for line in times.splitlines())
 

@@ -28,9 +28,9 @@ from tools.results.run_records import record, seed_lines
 from tools.results.runs import finish, read_scores, write_mean
 
 READ = 50
-"""Training examples that the authors of the rules saw, the first ones."""
+"""Number of the first training examples, which the authors of the rules saw."""
 MEAN = "_mean"
-"""After the name of a method, the mean of several of its runs."""
+"""Suffix of a method's name for the mean of several of its runs."""
 WITHOUT_RULES = ("cross_entropy", "crf", "dvn")
 
 
@@ -53,7 +53,7 @@ FROZEN = (f"encoder={READER}", "features.reader.frozen=all", "features.reader.st
 """A BiLSTM over a frozen MiniLM."""
 PLATEAU = ('trainer.net.plateau={"factor": 0.5, "patience": 2}', "trainer.net.schedule=null", "trainer.patience=4")
 MINILM = (*FROZEN, "trainer.net.lr=0.002", "trainer.epochs=10", *PLATEAU)
-"""That below the net of names, of which few labelled sentences need less."""
+"""The same below the net of names, with the shorter training that few labelled sentences need."""
 TAUGHT = ("votes", "rules_energy", "expectation")
 RANKED = ("rules_cd", "r_spen", "sg_spen")
 NAMES = ("majority", "cross_entropy", "crf", *TAUGHT, "rules_cd")
@@ -96,14 +96,14 @@ def main() -> None:
             }
             print(write_table(name, size, runs), flush=True)
             if options.csv:
-                more = ", ".join(["MiniLM"] * options.minilm + options.set)
-                group, score = f"rules, {name}, {size}" + f", {more}" * bool(more), [CASES[name].score]
+                suffix = ", ".join(["MiniLM"] * options.minilm + options.set)
+                group, score = f"rules, {name}, {size}" + f", {suffix}" * bool(suffix), [CASES[name].score]
                 means = [method for method in runs if method.endswith(MEAN)]
                 record(seed_lines(group, score, options.seeds, runs, *means), options.csv)
 
 
 def train(name: str, method: str, size: int, seed: int, options: argparse.Namespace, member: int = 0) -> Path:
-    """The run of a method on a draw; members of a mean have the draw's seed and that many hundreds more."""
+    """The run of a method on a draw; member k of a mean is trained with the draw's seed plus 100 k."""
     case, folder = CASES[name], options.out / name / f"{size}-{seed}"
     if method.endswith(MEAN):
         runs = [train(name, method.removesuffix(MEAN), size, seed, options, i) for i in range(options.members)]
@@ -117,19 +117,19 @@ def train(name: str, method: str, size: int, seed: int, options: argparse.Namesp
         words += [f"task.train={draw(case.files, size, seed, folder)}", f"task.labelled={rows}"]
         words += ["task.rest=false", "task.repeat=20"] if method in WITHOUT_RULES else []
         words += [] if method in WITHOUT_RULES else [f"task.rules=examples/rules/{name}.py"]
-    more, encoder = (
+    extra, encoder = (
         ([], ()) if method == "majority" else (options.set, MINILM if options.minilm and case.config == "names" else ())
     )
     if encoder and method in RANKED:
         encoder = (*encoder, "trainer.energy.schedule=null")
-    run = "-".join([method, *([str(member)] if member else []), *(["minilm"] if encoder else []), *more])
-    given = {argument.partition("=")[0] for argument in more}
-    encoder = [argument for argument in encoder if argument.partition("=")[0] not in given]
-    return finish(folder / run, [*words, *encoder, *more])
+    run = "-".join([method, *([str(member)] if member else []), *(["minilm"] if encoder else []), *extra])
+    extra_keys = {argument.partition("=")[0] for argument in extra}
+    encoder = [argument for argument in encoder if argument.partition("=")[0] not in extra_keys]
+    return finish(folder / run, [*words, *encoder, *extra])
 
 
 def draw(files: Tags | Texts, size: int, seed: int, folder: Path) -> Path:
-    """The training part, those that have gold first."""
+    """Writes the training part, examples with gold first."""
     path = folder / f"train.{files.suffix}"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)

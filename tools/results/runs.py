@@ -1,4 +1,4 @@
-"""Runs behind tables of results: trained where they are missing, or gone on with, and their scores."""
+"""Runs behind tables of results, trained or resumed where they are missing, and their scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUIET = RunOptions("cpu", quiet=True)
 
 
 def finish(run: Path, words: Sequence[str]) -> Path:
-    """A run of `spen-run` with these words, in a process of its own."""
+    """Trains or resumes a run by `spen-run` with these words, in a process of its own."""
     if not (run / "metrics.json").exists():
         command = ["--resume", str(run)] if (run / "config.json").exists() else [*words, "--out", str(run)]
         subprocess.run([sys.executable, "-m", "spen_plugins.cli.run", *command, "--quiet"], check=True)
@@ -26,7 +26,7 @@ def finish(run: Path, words: Sequence[str]) -> Path:
 
 
 def finish_here(run: Path, config: str, arguments: Mapping[str, str]) -> Path:
-    """A run of a config in this process: starting one takes longer than small data sets."""
+    """Trains or resumes a run of a config in this process: starting another takes longer than small data sets."""
     if (run / "metrics.json").exists():
         return run
     if (run / "config.json").exists():

@@ -43,8 +43,8 @@ def main() -> None:
     task.load()
     (X, Y), (X_test, Y_test) = arrays(task, "train", "validation"), arrays(task, "test")
     for model in MODELS:
-        predicted = model.fit(X, Y.astype(int)).predict(X_test)
-        print(f"{100 * f1_score(Y_test, predicted, average='samples', zero_division=0):.1f}  {model}", flush=True)
+        predictions = model.fit(X, Y.astype(int)).predict(X_test)
+        print(f"{100 * f1_score(Y_test, predictions, average='samples', zero_division=0):.1f}  {model}", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
     python -m tools.results.skweak_names examples/rules/wikigold.py wikigold/50-0/train.conll 100 hmm.conll --iob1
     spen-run names data=wikigold task.train=hmm.conll method=crf
 
-Of the training file the first sentences, as many as the number says, keep their tags. The others get those that the
-model (Lison, Barnes & Hubin 2021) finds, which is fitted to the rules' spans in all of them. skweak knows no weights,
-and neither rules against a type nor for O: these are left out.
+The first sentences of the training file, as many as the number says, keep their tags. The others get the tags that the
+model (Lison, Barnes & Hubin 2021) finds, which is fitted to the rules' spans in all of them. skweak has no weights, and
+neither rules against a type nor for O: these are left out.
 """
 
 from __future__ import annotations

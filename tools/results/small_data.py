@@ -5,12 +5,12 @@
     python -m tools.results.small_data runs/small --only names --methods compound cross_entropy crf
 
 `cross_entropy_twice` is the control of a method that pretrains the net: cross entropy once more, with a new optimiser,
-from the net of `cross_entropy`, and of the two the one that is better on validation.
+from the net of `cross_entropy`. The run that is better on validation counts.
 
-Of each corpus a training part of N examples is drawn by a seed, and a validation part of N / 4 (at least 20); the test
-part is the corpus's own. No default was chosen on wikigold and gum. Ours is
-`spen-run CONFIG` on these files as on a user's own, with no further argument (but for labels threshold=validation);
-roles have our cross entropy as the other. What is done is kept, and printed again.
+From each corpus, a training part of N examples and a validation part of N / 4 (at least 20) are drawn by a seed; the
+test part is the corpus's own. No default was chosen on wikigold and gum. Ours is `spen-run CONFIG` on these files as on
+a user's own, with no further argument (but for labels threshold=validation); roles are compared with our cross entropy.
+Finished runs are kept, and printed again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Case:
         other: the other's name, and the function that trains and scores it.
         arguments: of our config, besides the files.
         sizes: numbers of training examples.
-        scheme: of its tags, if they are spans in another than BIO; the parts are written in BIO.
+        scheme: the scheme of its tags, if they are spans in a scheme other than BIO; the parts are written in BIO.
     """
 
     config: str
@@ -92,8 +92,8 @@ def main() -> None:
                 lines = by_method(name, size, options.seeds, options.out, options.methods, options.tables)
                 print(*lines, sep="\n", flush=True)
             else:
-                found = [scores(name, size, seed, options.out, options.tables) for seed in options.seeds]
-                print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
+                results = [scores(name, size, seed, options.out, options.tables) for seed in options.seeds]
+                print(row(name, size, [pair for pair in results if pair is not None]), flush=True)
             if options.csv:
                 record(lines_of(name, size, options.seeds, options.out), options.csv)
 
@@ -101,7 +101,9 @@ def main() -> None:
 def lines_of(name: str, size: int, seeds: Sequence[int], out: Path) -> list[dict[str, Any]]:
     """Lines of the finished runs for `docs/results/runs.csv`."""
     folders = {seed: out / name / f"{size}-{seed}" for seed in seeds}
-    runs = [(seed, done.parent) for seed, folder in folders.items() for done in sorted(folder.glob("*/metrics.json"))]
+    runs = [
+        (seed, metrics.parent) for seed, folder in folders.items() for metrics in sorted(folder.glob("*/metrics.json"))
+    ]
     group, score = f"small_data, {name}, {size}", [CASES[name].score]
     return [line for seed, run in runs for line in run_lines(group, run.name, seed, score, run)]
 
@@ -122,47 +124,54 @@ def row(name: str, size: int, pairs: Sequence[tuple[float, float]]) -> str:
 def scores(name: str, size: int, seed: int, out: Path, kept_only: bool) -> tuple[float, float] | None:
     """Ours and the other's test score, computed unless kept in `out`; None if `kept_only` and there is none."""
     case, folder = CASES[name], out / name / f"{size}-{seed}"
-    kept = folder / "scores.json"
-    if not kept.exists():
+    path = folder / "scores.json"
+    if not path.exists():
         if kept_only:
             return None
         folder.mkdir(parents=True, exist_ok=True)
         draw(case, folder, size, seed)
         other = case.other[1](case, folder, seed)
-        save_json({"ours": ours(case, folder / "ours", folder, seed), "other": other}, kept)
-    found = json.loads(kept.read_text(encoding="utf-8"))
-    return found["ours"], found["other"]
+        save_json({"ours": ours(case, folder / "ours", folder, seed), "other": other}, path)
+    values = json.loads(path.read_text(encoding="utf-8"))
+    return values["ours"], values["other"]
 
 
-def by_method(name: str, size: int, seeds: Sequence[int], out: Path, methods: Sequence[str], kept: bool) -> list[str]:
+def by_method(
+    name: str, size: int, seeds: Sequence[int], out: Path, methods: Sequence[str], finished_only: bool
+) -> list[str]:
     """A line for each method: validation and test, in per cent, means over seeds, its difference on test to the first
-    method with an interval over draws and test examples together, and each draw's test score; with `kept` of what is
-    done alone."""
+    method with an interval over draws and test examples together, and each draw's test score; with `finished_only`,
+    only of finished runs."""
     case, folders = CASES[name], {seed: out / name / f"{size}-{seed}" for seed in seeds}
     runs: dict[str, dict[int, RunFolder]] = {}
     for method in methods:
         for seed, folder in folders.items():
-            if not kept and not (folder / method / "metrics.json").exists():
+            if not finished_only and not (folder / method / "metrics.json").exists():
                 folder.mkdir(parents=True, exist_ok=True)
                 draw(case, folder, size, seed)
                 trained(case, folder, seed, method)
-        done = {seed: folder for seed, folder in folders.items() if (folder / method / "metrics.json").exists()}
-        runs[method] = {seed: better(case, folder, method) for seed, folder in done.items()}
-    return [line(case, f"| {name} | {size} | {method} |", found, runs[methods[0]]) for method, found in runs.items()]
+        finished = {seed: folder for seed, folder in folders.items() if (folder / method / "metrics.json").exists()}
+        runs[method] = {seed: better(case, folder, method) for seed, folder in finished.items()}
+    return [
+        line(case, f"| {name} | {size} | {method} |", method_runs, runs[methods[0]])
+        for method, method_runs in runs.items()
+    ]
 
 
-def line(case: Case, label: str, ours: dict[int, RunFolder], first: dict[int, RunFolder]) -> str:
+def line(case: Case, label: str, method_runs: dict[int, RunFolder], first: dict[int, RunFolder]) -> str:
     """One method's line; its difference to the first method's runs is over the draws that both have."""
-    scores = [[100 * run.metrics()[part][case.score] for part in ("validation", "test")] for run in ours.values()]
+    scores = [
+        [100 * run.metrics()[part][case.score] for part in ("validation", "test")] for run in method_runs.values()
+    ]
     if not scores:
         return f"{label} not run | | | |"
-    gap, shared = "", ours.keys() & first.keys()
-    if shared and ours != first:
-        ratios = [[runs[seed].ratios("test") for seed in sorted(shared)] for runs in (first, ours)]
-        _, (mean, over) = differences(
-            *(np.array([[one[part].numpy() for one in runs] for runs in ratios]) for part in PARTS), 0
+    gap, shared = "", method_runs.keys() & first.keys()
+    if shared and method_runs != first:
+        ratios = [[runs[seed].ratios("test") for seed in sorted(shared)] for runs in (first, method_runs)]
+        _, (mean, interval) = differences(
+            *(np.array([[run_ratios[part].numpy() for run_ratios in runs] for runs in ratios]) for part in PARTS), 0
         )
-        gap = f"{100 * mean:+.1f} [{100 * over.low:.1f}, {100 * over.high:.1f}]"
+        gap = f"{100 * mean:+.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
     means = " | ".join(f"{statistics.fmean(values):.1f}" for values in zip(*scores, strict=True))
     return f"{label} {means} | {gap} | {', '.join(f'{test:.1f}' for _, test in scores)} |"
 
@@ -176,18 +185,18 @@ def trained(case: Case, folder: Path, seed: int, method: str) -> None:
 
 
 def better(case: Case, folder: Path, method: str) -> RunFolder:
-    """A method's run; of two trainings, one after the other, that with the better validation score."""
+    """A method's run; if it has two successive trainings, the run with the better validation score."""
     runs = [RunFolder.open(folder / name) for name in dict.fromkeys((method.removesuffix(TWICE), method))]
     return max(runs, key=lambda run: run.metrics()["validation"][case.score])
 
 
 def draw(case: Case, folder: Path, size: int, seed: int) -> None:
     """Write the parts: files of whole sentences, or for labels the split of rows."""
-    draws = random.Random(seed)
+    rng = random.Random(seed)
     if not case.files:
         split = json.loads(locate(BIBTEX_SPLIT).read_text(encoding="utf-8"))
-        chosen = {"train": size, "valid": max(20, size // 4)}
-        parts = {part: sorted(draws.sample(split[part], count)) for part, count in chosen.items()}
+        counts = {"train": size, "valid": max(20, size // 4)}
+        parts = {part: sorted(rng.sample(split[part], count)) for part, count in counts.items()}
         save_json({**parts, "test": split["test"]}, folder / "split.json")
         return
     for part, source in zip(("train", "validation", "test"), case.files, strict=True):
@@ -195,7 +204,7 @@ def draw(case: Case, folder: Path, size: int, seed: int) -> None:
             continue
         sentences = sentences_of(locate(source), case.scheme)
         count = {"train": size, "validation": max(20, size // 4), "test": len(sentences)}[part]
-        save_text("\n\n".join(draws.sample(sentences, count)) + "\n\n", case.file(folder, part))
+        save_text("\n\n".join(rng.sample(sentences, count)) + "\n\n", case.file(folder, part))
 
 
 def sentences_of(path: Path, scheme: Scheme) -> list[str]:
@@ -204,26 +213,26 @@ def sentences_of(path: Path, scheme: Scheme) -> list[str]:
     blocks = [block for block in blocks if "-DOCSTART-" not in block]
     if scheme == "bio":
         return blocks
-    found = []
+    sentences = []
     for block in blocks:
         rows = [line.rsplit(maxsplit=1) for line in block.splitlines() if line.strip()]
         tags = convert([tag for _, tag in rows], scheme, "bio")
-        found.append("\n".join(f"{cells}\t{tag}" for (cells, _), tag in zip(rows, tags, strict=True)))
-    return found
+        sentences.append("\n".join(f"{cells}\t{tag}" for (cells, _), tag in zip(rows, tags, strict=True)))
+    return sentences
 
 
-def ours(case: Case, run: Path, folder: Path, seed: int, *more: str) -> float:
-    """Test score of `spen-run`, which goes on with what it began."""
-    return read_scores(finish(run, _list_words(case, folder, seed, more)), "test")[case.score]
+def ours(case: Case, run: Path, folder: Path, seed: int, *extra: str) -> float:
+    """Test score of a run, which `spen-run` trains or resumes."""
+    return read_scores(finish(run, _list_words(case, folder, seed, extra)), "test")[case.score]
 
 
-def _list_words(case: Case, folder: Path, seed: int, more: Sequence[str]) -> list[str]:
+def _list_words(case: Case, folder: Path, seed: int, extra: Sequence[str]) -> list[str]:
     if not case.files:
         files = [f"data={locate(BIBTEX)}", f"split={folder / 'split.json'}"]
     else:
         names = {"data": "train", "validation": "validation", "test": "test"}
         files = [f"{key}={case.file(folder, part)}" for key, part in names.items()]
-    return [case.config, *files, *case.arguments, *more, f"seed={seed}"]
+    return [case.config, *files, *case.arguments, *extra, f"seed={seed}"]
 
 
 def our_cross_entropy(case: Case, folder: Path, seed: int) -> float:
@@ -232,7 +241,7 @@ def our_cross_entropy(case: Case, folder: Path, seed: int) -> float:
 
 
 def spacy(kind: str) -> Callable[[Case, Path, int], float]:
-    """spaCy's own component, its efficiency config."""
+    """spaCy's own component, with its efficiency config."""
 
     def train_and_score(case: Case, folder: Path, seed: int) -> float:
         import spacy
@@ -253,7 +262,7 @@ def spacy(kind: str) -> Callable[[Case, Path, int], float]:
 
 
 def logistic_regression(case: Case, folder: Path, seed: int) -> float:
-    """scikit-learn's, one for each label, with the threshold of best example F1 on the validation part."""
+    """scikit-learn's regressions, one per label, with the threshold of best example F1 on the validation part."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import f1_score
@@ -281,9 +290,9 @@ def logistic_regression(case: Case, folder: Path, seed: int) -> float:
     return example_f1("test", max(np.arange(0.05, 0.96, 0.05), key=lambda t: example_f1("validation", t)))
 
 
-def names(files: str, scheme: Scheme = "bio", **more: Any) -> Case:
-    """Names of a corpus, beside spaCy's."""
-    return Case("names", "f1", corpus(files), ("spaCy", spacy("ner")), scheme=scheme, **more)
+def names(files: str, scheme: Scheme = "bio", **settings: Any) -> Case:
+    """Names of a corpus, compared with spaCy's."""
+    return Case("names", "f1", corpus(files), ("spaCy", spacy("ner")), scheme=scheme, **settings)
 
 
 CASES = {

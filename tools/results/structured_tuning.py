@@ -1,8 +1,8 @@
-"""Structured tuning of roles with few sentences: constraints in a CRF's last epochs, and what they are compared with.
+"""Structured tuning of roles with few sentences: constraints in a CRF's last epochs, compared with other methods.
 
     SPEN_DATA=... python -m tools.results.structured_tuning runs/tuning --sizes 376 --csv docs/results/runs.csv
 
-The first `--sizes` training sentences of EWT's roles have gold, the others are left out; seeds are of the training
+The first `--sizes` training sentences of EWT's roles have gold, the others are left out; seeds affect the training
 alone. Each tuning begins with the CRF of its seed. `predicted` has senses that a run of `senses` predicts: the labelled
 sentences are cut into five parts, and the senses of each are those of a run on the four others. `unique decoding` is
 the CRF, decoded with each core role at most once.
@@ -46,9 +46,9 @@ ROWS = ("CRF", DECODED, *TUNED, "SEAL-NCE")
 SCORES = ("span_f1", "ucr")
 RATE = 0.002
 MINILM = (*FROZEN, f"trainer.net.lr={RATE}", "trainer.per_variable=false", "trainer.batch_size=32")
-"""A net over a frozen MiniLM, with the settings of one that starts from nothing."""
+"""A net over a frozen MiniLM, with the settings of a net that is trained from scratch."""
 NCE = ("trainer.energy.lr=0.001", "trainer.energy_weight=0.3", "energy_loss.samples=8")
-"""Likewise of SEAL-NCE."""
+"""The same for SEAL-NCE."""
 
 
 @end_with_message()
@@ -63,43 +63,43 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     options = parser.parse_args()
     for size in options.sizes:
-        more = [*(MINILM if options.minilm else ()), *options.set]
+        extra = [*(MINILM if options.minilm else ()), *options.set]
         folder = options.out / "-".join([str(size), *["minilm"] * options.minilm, *options.set])
-        runs = {row: [train(row, size, seed, folder, more) for seed in options.seeds] for row in options.rows}
+        runs = {row: [train(row, size, seed, folder, extra) for seed in options.seeds] for row in options.rows}
         print(write_table(size, runs), flush=True)
         if options.csv:
             group = ", ".join([f"roles, ewt, {size}", *["MiniLM"] * options.minilm, *options.set])
             record(seed_lines(group, SCORES, options.seeds, runs, DECODED), options.csv)
 
 
-def train(row: str, size: int, seed: int, folder: Path, more: Sequence[str]) -> Path:
+def train(row: str, size: int, seed: int, folder: Path, extra: Sequence[str]) -> Path:
     """The run of a row."""
-    run, over_minilm = folder / f"{row}-{seed}".replace(" ", "_"), set(MINILM) <= set(more)
-    words = ["roles", "data=ewt", f"task.labelled={size}", "task.rest=false", f"seed={seed}", *more]
+    run, has_minilm = folder / f"{row}-{seed}".replace(" ", "_"), set(MINILM) <= set(extra)
+    words = ["roles", "data=ewt", f"task.labelled={size}", "task.rest=false", f"seed={seed}", *extra]
     if row == DECODED:
-        return decode_unique(train("CRF", size, seed, folder, more), run)
+        return decode_unique(train("CRF", size, seed, folder, extra), run)
     if row in TUNED:
         words = [word for word in words if not word.startswith("trainer.epochs=")]
         words += ["method=structured_tuning", "trainer.epochs=0", *TUNED[row]]
-        words.append(f"init.inference_net={train('CRF', size, seed, folder, more)}")
-        words += [f"trainer.tuning.lr={RATE / 3}"] if over_minilm else []
+        words.append(f"init.inference_net={train('CRF', size, seed, folder, extra)}")
+        words += [f"trainer.tuning.lr={RATE / 3}"] if has_minilm else []
         words += [f"task.train={predict_senses(size, folder)}"] if "predicted" in row else []
     else:
-        words += ["method=crf"] if row == "CRF" else ["method=nce", *(NCE if over_minilm else ())]
+        words += ["method=crf"] if row == "CRF" else ["method=nce", *(NCE if has_minilm else ())]
     return finish(run, words)
 
 
 def decode_unique(run: Path, folder: Path) -> Path:
     """A copy of a run that predicts each core role at most once, with its scores."""
     if not (folder / "metrics.json").exists():
-        with writing_folder(folder) as fresh:
+        with writing_folder(folder) as copy:
             # Without the examples' ratios, which are of the run's own decoding.
-            shutil.copytree(run, fresh, dirs_exist_ok=True, ignore=shutil.ignore_patterns("examples.safetensors"))
+            shutil.copytree(run, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns("examples.safetensors"))
             config = json.loads((run / "config.json").read_text(encoding="utf-8"))
             config["task"]["unique_roles"] = True
-            save_text(json.dumps(config), fresh / "config.json")
-            scores = {part: sp.load(fresh).evaluate_file(part=part)["scores"] for part in ("validation", "test")}
-            save_text(json.dumps(scores), fresh / "metrics.json")
+            save_text(json.dumps(config), copy / "config.json")
+            scores = {part: sp.load(copy).evaluate_file(part=part)["scores"] for part in ("validation", "test")}
+            save_text(json.dumps(scores), copy / "metrics.json")
     return folder
 
 
@@ -110,17 +110,19 @@ def predict_senses(size: int, folder: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         sentences = read_roles(sp.locate(TRAIN), "auto").sentences[:size]
         items = [describe(sentence) for sentence in sentences]
-        right, count = 0, 0
+        correct, count = 0, 0
         for fold in range(FOLDS):
-            known = path.parent / f"{fold}.jsonl"
-            save_text(dump(item for i, item in enumerate(items) if i % FOLDS != fold), known)
-            run = sp.load(finish(path.parent / str(fold), ["senses", f"data={known}", "test=null"]))
+            train_file = path.parent / f"{fold}.jsonl"
+            save_text(dump(item for i, item in enumerate(items) if i % FOLDS != fold), train_file)
+            run = sp.load(finish(path.parent / str(fold), ["senses", f"data={train_file}", "test=null"]))
             for item in items[fold::FOLDS]:
-                asked = [{"words": item["words"], "predicate": one["index"]} for one in item["predicates"]]
-                for one, found in zip(item["predicates"], run.predict(asked), strict=True):
-                    right, count = right + (one["sense"] == found["sense"]), count + 1
-                    one["sense"] = found["sense"]
-        print(f"{right} of {count} predicted senses are right")
+                queries = [
+                    {"words": item["words"], "predicate": predicate["index"]} for predicate in item["predicates"]
+                ]
+                for predicate, prediction in zip(item["predicates"], run.predict(queries), strict=True):
+                    correct, count = correct + (predicate["sense"] == prediction["sense"]), count + 1
+                    predicate["sense"] = prediction["sense"]
+        print(f"{correct} of {count} predicted senses are right")
         save_text(dump(items), path)
     return path
 
@@ -136,7 +138,7 @@ def dump(items: Sequence[dict]) -> str:
 
 
 def write_table(size: int, runs: dict[str, list[Path]]) -> str:
-    """Means over seeds, in per cent."""
+    """The table of means over seeds, in per cent."""
     lines = [
         f"| roles, {size} | F1, validation | F1, test | UCR, validation | UCR, test | seeds |",
         "|---|" + "---:|" * 5,

@@ -42,9 +42,9 @@ class Margin(sp.EnergyLoss):
         if self.config.refine.steps:
             refined = self.find_offending(energy, batch, proposal)
             y = torch.cat([y, (y + refined) / 2, refined], 1)
-        right, *wrong = energy(torch.cat([batch.gold, y], 1)).unbind(1)
+        gold_energy, *net_energies = energy(torch.cat([batch.gold, y], 1)).unbind(1)
         cost = margin_cost(self.space, y, batch.gold, batch.x.mask, self.config.cost)
-        hinges = F.relu(cost - torch.stack(wrong, 1) + right.unsqueeze(1))
+        hinges = F.relu(cost - torch.stack(net_energies, 1) + gold_energy.unsqueeze(1))
         return {"hinge": hinges.mean(1) * batch.labelled}
 
     def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
@@ -52,26 +52,26 @@ class Margin(sp.EnergyLoss):
         value = self._augment(energy, batch, proposal.mean) if self.config.net_cost else energy(proposal.mean)
         terms = {"energy": value[:, 0]}
         if self.config.refine.steps and self.config.distance_weight:
-            moved = proposal.mean - self.find_offending(energy, batch, proposal)  # 0 on padding
-            terms["distance"] = self.config.distance_weight * moved.square().flatten(1).sum(1)
+            difference = proposal.mean - self.find_offending(energy, batch, proposal)  # 0 on padding
+            terms["distance"] = self.config.distance_weight * difference.square().flatten(1).sum(1)
         return terms
 
     def measures(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
-        """`gain`, by how much the refinement lowers E − Δ; zero in rows without gold."""
+        """`gain`, the decrease of E − Δ by the refinement; zero in rows without gold."""
         if batch.gold is None or not self.config.refine.steps:
             return {}
-        both = torch.cat([proposal.mean, self.find_offending(energy, batch, proposal)], 1)
-        before, after = self._augment(energy, batch, both).unbind(1)
+        outputs = torch.cat([proposal.mean, self.find_offending(energy, batch, proposal)], 1)
+        before, after = self._augment(energy, batch, outputs).unbind(1)
         return {"gain": (before - after) * batch.labelled}
 
     def find_offending(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         """y_K, `(batch, 1, *variables)`, without gradient."""
 
-        def augmented(y: Tensor) -> Tensor:
+        def augment(y: Tensor) -> Tensor:
             return self._augment(energy, batch, y)
 
         start = proposal.mean.detach()
-        return minimise(augmented, self.space, start, batch.x.mask, self.config.refine).y
+        return minimise(augment, self.space, start, batch.x.mask, self.config.refine).y
 
     def _augment(self, energy: sp.BoundEnergy, batch: sp.Batch, y: Tensor) -> Tensor:
         """E(x, y) − Δ(y, gold), `(batch, sample)`, without Δ in rows without gold."""

@@ -24,7 +24,7 @@ class Refine(sp.InferenceNet):
     """A net's output after K steps of descent on E(x, y) (ALEN: Pan et al. 2020).
 
     Losses in training see the proposal of the net itself, with its samples and its cross entropy. With K = 0 the
-    prediction is the net's own, too.
+    prediction is also the net's own.
 
     Raises:
         ConfigError: there is no net to start from.
@@ -51,13 +51,13 @@ class Refine(sp.InferenceNet):
         self.net = net
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
-        """Independent variables whose mean is the last iterate, or the one of lowest energy (`pick`)."""
+        """Independent variables whose mean is the last iterate, or the iterate of lowest energy (`pick`)."""
         assert energy is not None
         start = self.net(x, energy if self.net.uses_energy else None)
         if not self.config.steps:
             return start
-        found = minimise(energy, self.space, start.mean.detach(), x.mask, self.config, self.keep_iterates)
-        return self.space.independent(self.space.logits(found.y, x.mask), x.mask, iterates=found.path)
+        result = minimise(energy, self.space, start.mean.detach(), x.mask, self.config, self.keep_iterates)
+        return self.space.independent(self.space.logits(result.y, x.mask), x.mask, iterates=result.path)
 
     def training_proposal(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
         return self.net.training_proposal(x, energy)

@@ -1,4 +1,4 @@
-"""Label sets written as sequences of labels, and labels read as words beside the text."""
+"""Label sets written as sequences of labels, and labels read as words after the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distribution of label sets whose labels are a chain of tags on and off."""
+"""The distribution of label sets whose labels are a chain of tags, on or off."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from spen_plugins.nn import at_least_float32, chain_k_best
 class LabelChain(DependentLabels):
     """q(y | x) ∝ exp(Σ_i s_i y_i + Σ_i A[y_before(i), y_i]); `logits` are the s_i, `(batch, 1, label)`.
 
-    `log_prob` of a relaxed y has the expectation of the score under independent labels. `rsample` and `perturb` are of
-    the independent labels with the same marginals.
+    `log_prob` of a relaxed y uses the expected score under independent labels. `rsample` and `perturb` are those of the
+    independent labels with the same marginals.
 
     Args:
-        transitions: A, from the label before to the label, `(2, 2)`.
+        transitions: A, from the previous label to the label, `(2, 2)`.
         order: the labels along the chain, `(label,)`.
     """
 
@@ -45,8 +45,8 @@ class LabelChain(DependentLabels):
             scores = self._scores
             rows = [scores[:, 0]]
             for place in range(1, scores.shape[1]):
-                before = rows[-1].unsqueeze(2) + self._transitions
-                rows.append(torch.logsumexp(before, 1) + scores[:, place])
+                alternatives = rows[-1].unsqueeze(2) + self._transitions
+                rows.append(torch.logsumexp(alternatives, 1) + scores[:, place])
             return torch.stack(rows, 1)
 
     @cached_property
@@ -62,16 +62,16 @@ class LabelChain(DependentLabels):
             scores = self._scores
             rows = [torch.zeros_like(scores[:, 0])]
             for place in range(scores.shape[1] - 1, 0, -1):
-                after = self._transitions + (rows[-1] + scores[:, place]).unsqueeze(1)
-                rows.append(torch.logsumexp(after, 2))
+                alternatives = self._transitions + (rows[-1] + scores[:, place]).unsqueeze(1)
+                rows.append(torch.logsumexp(alternatives, 2))
             p = torch.softmax(self._forward + torch.stack(rows[::-1], 1), 2)[..., 1]
             return p[:, self.order.argsort()].unsqueeze(1)
 
     def log_prob(self, y: Tensor) -> Tensor:
         y = at_least_float32(y[..., self.order])
-        both = torch.stack([1 - y, y], 3)
-        links = ((both[:, :, :-1] @ self._transitions.to(both.dtype)) * both[:, :, 1:]).flatten(2).sum(2)
-        return (both * self._scores.unsqueeze(1)).flatten(2).sum(2) + links - self.log_z.unsqueeze(1)
+        tags = torch.stack([1 - y, y], 3)
+        links = ((tags[:, :, :-1] @ self._transitions.to(tags.dtype)) * tags[:, :, 1:]).flatten(2).sum(2)
+        return (tags * self._scores.unsqueeze(1)).flatten(2).sum(2) + links - self.log_z.unsqueeze(1)
 
     def sample(self, n: int) -> Tensor:
         """Exact draws, from the end of the chain to its beginning."""
@@ -83,15 +83,15 @@ class LabelChain(DependentLabels):
             for place in range(labels - 1, -1, -1):
                 tags.append((torch.rand_like(odds) < torch.sigmoid(odds)).long())
                 if place:
-                    after = steps[tags[-1]]  # (batch, sample, tag before)
-                    before = alpha[:, place - 1].unsqueeze(1) + after
-                    odds = before[..., 1] - before[..., 0]
+                    links = steps[tags[-1]]  # (batch, sample, tag before)
+                    scores = alpha[:, place - 1].unsqueeze(1) + links
+                    odds = scores[..., 1] - scores[..., 0]
             return torch.stack(tags[::-1], 2)[..., self.order.argsort()].to(self.logits.dtype)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
-            none = self._transitions.new_zeros(2)
-            tags, scores = chain_k_best(self._scores, None, self._transitions, none, none, k)
+            zeros = self._transitions.new_zeros(2)
+            tags, scores = chain_k_best(self._scores, None, self._transitions, zeros, zeros, k)
             return tags[..., self.order.argsort()].to(self.logits.dtype), scores - self.log_z.unsqueeze(1)
 
     def tempered(self, temperature: float) -> LabelChain:
@@ -99,8 +99,8 @@ class LabelChain(DependentLabels):
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> LabelChain:
         mapped = super().map_rows(change)
-        home = mapped.logits.device
-        return replace(mapped, transitions=self.transitions.detach().to(home), order=self.order.to(home))
+        device = mapped.logits.device
+        return replace(mapped, transitions=self.transitions.detach().to(device), order=self.order.to(device))
 
     def detach(self) -> LabelChain:
         return replace(super().detach(), transitions=self.transitions.detach())

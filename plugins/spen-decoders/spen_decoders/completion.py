@@ -1,4 +1,4 @@
-"""Trainer `ocd`: labels in no order, by the optimal next label after each prefix that the net writes itself."""
+"""Trainer `ocd`: teaches labels in no order by the optimal next label after each prefix that the net writes itself."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def find_targets(written: Tensor, gold: Tensor) -> Tensor:
         written: boolean, `(batch, row, label)`.
         gold: boolean, `(batch, 1, label)`.
     """
-    left = gold & ~written
-    targets = torch.cat([left, ~left.any(2, keepdim=True)], 2).to(torch.get_default_dtype())
+    remaining = gold & ~written
+    targets = torch.cat([remaining, ~remaining.any(2, keepdim=True)], 2).to(torch.get_default_dtype())
     return targets / targets.sum(2, keepdim=True)
 
 
@@ -43,20 +43,20 @@ def completion_loss(proposal: FreeSequences, gold: Tensor, steps: int) -> Tensor
         gold: `(batch, 1, label)`.
     """
     writer, memory = proposal.writer, proposal.memory
-    wanted = gold[..., proposal.order] > 0.5
+    gold_labels = gold[..., proposal.order] > 0.5
     state = writer.begin(memory)
     total, is_open = 0, torch.ones(len(gold), 1, dtype=torch.bool, device=gold.device)
     for _ in range(steps + 1):
         log_p = torch.log_softmax(state.scores, 2)
-        targets = find_targets(state.written, wanted).to(log_p.dtype)
+        targets = find_targets(state.written, gold_labels).to(log_p.dtype)
         # A written label is impossible and never a target: its product would be 0 times infinity.
         terms = torch.xlogy(targets, targets) - targets * log_p.masked_fill(targets == 0, 0)
         total = total + torch.where(is_open, terms.sum(2), 0)
-        drawn = torch.distributions.Categorical(logits=log_p.detach(), validate_args=False).sample()
-        is_open = is_open & (drawn < writer.labels)
+        label = torch.distributions.Categorical(logits=log_p.detach(), validate_args=False).sample()
+        is_open = is_open & (label < writer.labels)
         if not is_open.any():
             break
-        state = writer.write(memory, state, drawn)
+        state = writer.write(memory, state, label)
     return total[:, 0]
 
 
@@ -65,15 +65,14 @@ class Completion(Trainer):
     net draws itself, the next label learns the optimal policy, so that no order is imposed and training meets the net's
     own mistakes.
 
-    The loss is the sum over labels, of which the released code takes the mean; that scales the learning rate by their
-    number.
+    The loss is a sum over labels, where the released code has a mean; the sum scales the learning rate by their number.
     """
 
     class Config(TrainerConfig):
         net: Player = Player()
         """The net's player."""
         steps: int | None = Field(None, ge=1)
-        """Most labels of a sequence that training draws; null: two more than the largest set in training."""
+        """Maximal number of labels of a sequence in training; null: two more than the largest set in training."""
 
     config: Config
 
@@ -89,11 +88,11 @@ class Completion(Trainer):
                 "trainer 'decoders.ocd' does not support class_weight; set class_weight=null, or use method=seq2seq"
             )
         self.steps = self.config.steps or find_most(task.space) or len(task.space.labels)
-        phase = Phase("inference_net", ("inference_net",), self._loss, self.config.net)
+        phase = Phase("inference_net", ("inference_net",), self._compute_terms, self.config.net)
         frozen = frozen_except(model, "inference_net")
         return [Stage("train", (phase,), self.config.epochs, frozen=frozen, patience=self.config.patience)]
 
-    def _loss(self, context: Context) -> Terms:
+    def _compute_terms(self, context: Context) -> Terms:
         batch, proposal = context.batch, context.proposal
         if batch.gold is None:
             return {"completion": 0 * proposal.logits.flatten(1).sum(1)}

@@ -1,4 +1,4 @@
-"""Inference net `laco`: text and labels are read together, and labels attend to words (Zhang et al. 2021)."""
+"""Inference net `laco`: reads text and labels together, and labels attend to words (Zhang et al. 2021)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from spen_plugins import BoundEnergy, FeatureNetwork, InferenceNet, Proposal, Ta
 from spen_plugins.nn import take_vectors
 
 WINDOW = 11
-"""Words that the weight of a word depends on; the released code has 10, which has no middle."""
+"""Number of words on which the weight of a word depends; the released code has 10, which has no middle."""
 
 
 class Laco(InferenceNet):
     """Independent labels from one vector of the text, its words' mean by label attention: a_w = tanh(max_l ReLU(conv
     G)_wl), G the cosines of each word with each label, with a window of words.
 
-    The released code convolves over neighbouring labels, too, whose order has no meaning. `proposal.features` are the
+    The released code also convolves over neighbouring labels, whose order has no meaning. `proposal.features` are the
     labels' vectors, from which the trainer `decoders.laco` predicts which labels occur together.
     """
 
@@ -51,14 +51,14 @@ class Laco(InferenceNet):
         """Logits that both labels of a pair are relevant if the first is, `(batch,)`.
 
         Args:
-            labels: their vectors, `(batch, label, dim)`.
+            labels: the labels' vectors, `(batch, label, dim)`.
             pairs: two labels of each example, `(batch, 2)`.
         """
-        chosen = take_vectors(labels, pairs)
-        return self.pair(chosen.flatten(1)).squeeze(1)
+        vectors = take_vectors(labels, pairs)
+        return self.pair(vectors.flatten(1)).squeeze(1)
 
     def score_others(self, labels: Tensor, given: Tensor) -> Tensor:
-        """Logits that each label is relevant, given one that is, `(batch, label)`; arguments as of `score_pairs`."""
+        """Logits that each label is relevant, given a relevant one, `(batch, label)`; labels as in `score_pairs`."""
         hidden = self.given(labels)
-        one = take_vectors(hidden, given.unsqueeze(1))
-        return self.other(torch.cat([hidden, one.expand_as(hidden)], 2)).squeeze(2)
+        given_vector = take_vectors(hidden, given.unsqueeze(1))
+        return self.other(torch.cat([hidden, given_vector.expand_as(hidden)], 2)).squeeze(2)

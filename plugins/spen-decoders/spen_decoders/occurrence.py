@@ -1,4 +1,4 @@
-"""Trainer `laco`: cross entropy, and which labels occur together, predicted from the labels' vectors."""
+"""Trainer `laco`: cross entropy, and predictions of labels that occur together, from the labels' vectors."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from spen_plugins import (
 
 
 def draw_pairs(gold: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A pair of different labels of each example, `(batch, 2)`; the probability 1 or 0 that both are relevant, and
-    which examples have a pair, `(batch,)`.
+    """A pair of different labels of each example, `(batch, 2)`; true if both are relevant, and true for examples that
+    have a pair, `(batch,)` each.
 
-    The first is relevant. The second is a relevant one, too, with probability one half; an example with one relevant
-    label only has pairs with irrelevant ones, which the released code fails on. Without a relevant label, or with a
-    single label in all, there is no pair.
+    The first label is relevant. The second is also relevant with probability one half; with one relevant label, it is
+    always irrelevant (the released code fails there). Without a relevant label, or with a single label in all, there is
+    no pair.
 
     Args:
         gold: boolean, `(batch, label)`.
         numbers: uniform, `(batch, 3)`.
     """
     first = _pick(gold, numbers[:, 0])
-    others = gold & ~F.one_hot(first, gold.shape[1]).bool()
-    together = (others.any(1) & (numbers[:, 1] < 0.5)) | gold.all(1)
-    second = _pick(torch.where(together.unsqueeze(1), others, ~gold), numbers[:, 2])
-    exists = gold.any(1) & (others.any(1) | ~gold.all(1))
-    return torch.stack([first, second], 1), together, exists
+    other_relevant = gold & ~F.one_hot(first, gold.shape[1]).bool()
+    are_relevant = (other_relevant.any(1) & (numbers[:, 1] < 0.5)) | gold.all(1)
+    second = _pick(torch.where(are_relevant.unsqueeze(1), other_relevant, ~gold), numbers[:, 2])
+    exists = gold.any(1) & (other_relevant.any(1) | ~gold.all(1))
+    return torch.stack([first, second], 1), are_relevant, exists
 
 
 def _pick(allowed: Tensor, number: Tensor) -> Tensor:
@@ -75,27 +75,27 @@ class Occurrence(Trainer):
                 "trainer 'decoders.laco' requires inference_net 'decoders.laco'; found "
                 f"{type(model.inference_net).__name__}. Use that net, or trainer 'cross_entropy'"
             )
-        phase = Phase("inference_net", ("inference_net",), self._loss, self.config.net)
+        phase = Phase("inference_net", ("inference_net",), self._compute_terms, self.config.net)
         frozen = frozen_except(model, "inference_net")
         return [Stage("train", (phase,), self.config.epochs, frozen=frozen, patience=self.config.patience)]
 
-    def _loss(self, context: Context) -> Terms:
+    def _compute_terms(self, context: Context) -> Terms:
         batch, proposal, net = context.batch, context.proposal, context.model.inference_net
         terms = {"cross_entropy": cross_entropy(context)}
         if batch.gold is None:
             return terms
         gold, labels = batch.gold[:, 0] > 0.5, proposal.features
-        pairs, together, exists = draw_pairs(gold, torch.rand(len(gold), 3, device=gold.device))
+        pairs, are_relevant, exists = draw_pairs(gold, torch.rand(len(gold), 3, device=gold.device))
         exists = exists & batch.labelled
         if self.config.pair_weight:
             loss = F.binary_cross_entropy_with_logits(
-                net.score_pairs(labels, pairs), together.to(labels.dtype), reduction="none"
+                net.score_pairs(labels, pairs), are_relevant.to(labels.dtype), reduction="none"
             )
             terms["pairs"] = batch.weigh(self.config.pair_weight * loss * exists)
         if self.config.conditional_weight:
             logits = net.score_others(labels, pairs[:, 0])
-            other = ~F.one_hot(pairs[:, 0], gold.shape[1]).bool()
-            losses = F.binary_cross_entropy_with_logits(logits, gold.to(logits.dtype), reduction="none") * other
-            loss = losses.sum(1) / other.sum(1).clamp(min=1)
+            is_other = ~F.one_hot(pairs[:, 0], gold.shape[1]).bool()
+            losses = F.binary_cross_entropy_with_logits(logits, gold.to(logits.dtype), reduction="none") * is_other
+            loss = losses.sum(1) / is_other.sum(1).clamp(min=1)
             terms["conditional"] = batch.weigh(self.config.conditional_weight * loss * exists)
         return terms

@@ -10,9 +10,9 @@ from spen_plugins.nn import training_labels
 
 
 def order_by_frequency(task: Task) -> Tensor:
-    """Labels from the most to the least frequent in the training part, `(label,)`; of equal ones the first comes first.
+    """Labels from the most to the least frequent in the training part, `(label,)`; equal ones keep their order.
 
-    Labels as they are without a training part, as of a restored task.
+    Without a training part, as in a restored task, all labels keep their order.
     """
     counts = torch.zeros(len(task.space.labels), dtype=torch.double)
     for gold in training_labels(task):

@@ -1,4 +1,4 @@
-"""Feature networks `words` and `labels_as_words`: whole texts, read as sentences by any network for sentences."""
+"""Feature networks `words` and `labels_as_words`: whole texts, which any network for sentences reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spen_plugins import Config, ConfigError, FeatureNetwork, Indexer, LabelSet,
 from spen_plugins.nn import take_vectors
 
 IS_LABEL, WHICH_LABEL = "label", "which_label"
-"""Marks of words: 1 for those that stand for a label, and the number of the label, from 1."""
+"""Marks of words: 1 for words that stand for a label, and the number of the label, from 1."""
 
 
 class ReadingConfig(Config):
@@ -29,7 +29,7 @@ class TextIndexer(Indexer):
     """A text's words, and a word for each label after them, for the indexers of the network that reads them.
 
     A batch has `NAME.words` `(batch, word)`, 0 on padding and 1 for unknown words and labels; `NAME.count` `(batch,)`,
-    the number of words before the labels; and the tensors of the other indexers, their names after `NAME.`.
+    the number of words before the labels; and the tensors of the other indexers, with `NAME.` before their names.
     """
 
     pads = True
@@ -50,8 +50,8 @@ class TextIndexer(Indexer):
         return len(item[0])
 
     def collate(self, items: Sequence[tuple[list[int], dict[str, Any]]]) -> dict[str, Tensor]:
-        most = max(len(numbers) for numbers, _ in items)
-        words = torch.tensor([numbers + [0] * (most - len(numbers)) for numbers, _ in items])
+        longest = max(len(numbers) for numbers, _ in items)
+        words = torch.tensor([numbers + [0] * (longest - len(numbers)) for numbers, _ in items])
         count = torch.tensor([len(numbers) - self._labels for numbers, _ in items])
         inputs = {"words": words, "count": count}
         for name, other in self.others.items():
@@ -79,18 +79,18 @@ class TextReader(FeatureNetwork, ABC):
             )
         self.reader, self.labels = reader, labels
         self.output_dim, self.large = reader.output_dim, reader.large
-        inner = (part.indexer() for part in reader.modules() if isinstance(part, FeatureNetwork))
-        self._indexer = TextIndexer(task.inputs.words, dict(filter(None, inner)), config.longest, labels)
+        indexers = (part.indexer() for part in reader.modules() if isinstance(part, FeatureNetwork))
+        self._indexer = TextIndexer(task.inputs.words, dict(filter(None, indexers)), config.longest, labels)
 
     @classmethod
     def make_inner_task(cls, task: Task) -> Task:
-        """The task with sentences as inputs, whose words are those of texts."""
+        """The task with sentences as inputs, which have the words of the texts."""
         if not isinstance(task.inputs, TextInputs):
             return task
-        inner = copy(task)
-        inner.inputs = WordInputs(["", "", *task.inputs.words], cls.marks(task))
-        inner.indexers = {}
-        return inner
+        inner_task = copy(task)
+        inner_task.inputs = WordInputs(["", "", *task.inputs.words], cls.marks(task))
+        inner_task.indexers = {}
+        return inner_task
 
     @classmethod
     def marks(cls, task: Task) -> dict[str, int]:
@@ -102,12 +102,12 @@ class TextReader(FeatureNetwork, ABC):
 
     def read(self, x: X) -> tuple[Tensor, Tensor, Tensor]:
         """Vectors of words and labels `(batch, word, output_dim)`, their mask, and the number of words of each text."""
-        start = f"{self._indexer.name}."
-        inputs = {name.removeprefix(start): value for name, value in x.inputs.items() if name.startswith(start)}
+        prefix = f"{self._indexer.name}."
+        inputs = {name.removeprefix(prefix): value for name, value in x.inputs.items() if name.startswith(prefix)}
         count, mask = inputs.pop("count"), inputs["words"] > 0
         if self.labels:
-            place = torch.arange(mask.shape[1], device=mask.device) - count.unsqueeze(1) + 1
-            inputs[WHICH_LABEL] = place.clamp(min=0) * mask
+            label_numbers = torch.arange(mask.shape[1], device=mask.device) - count.unsqueeze(1) + 1
+            inputs[WHICH_LABEL] = label_numbers.clamp(min=0) * mask
             inputs[IS_LABEL] = (inputs[WHICH_LABEL] > 0).long()
         return self.reader(X(inputs, mask, x.size)), mask, count
 
@@ -142,8 +142,8 @@ class LabelsAsWords(TextReader):
     """Texts -> vectors of the labels, `(batch, label, output_dim)`: after its words a text has a word for each label,
     all read together (SeqTag and LACO; Zhang et al. 2021).
 
-    A label's word is the same for all, and marked by a vector for each label; as the released code, it is not made of
-    the label's name. An encoder with token types has the second for labels.
+    All labels have the same word, marked by a vector for each label; as in the released code, the label's name is not
+    used. An encoder with token types uses the second one for labels.
     """
 
     def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None) -> None:
@@ -163,10 +163,10 @@ class LabelsAsWords(TextReader):
     def split(self, x: X) -> tuple[Tensor, Tensor, Tensor]:
         """Vectors of the words, zero elsewhere, `(batch, word, output_dim)`, their mask, and vectors of the labels."""
         vectors, mask, count = self.read(x)
-        number = torch.arange(mask.shape[1], device=mask.device)
-        is_word = number < count.unsqueeze(1)
-        place = count.unsqueeze(1) + torch.arange(self.labels, device=mask.device)
-        labels = take_vectors(vectors, place)
+        positions = torch.arange(mask.shape[1], device=mask.device)
+        is_word = positions < count.unsqueeze(1)
+        places = count.unsqueeze(1) + torch.arange(self.labels, device=mask.device)
+        labels = take_vectors(vectors, places)
         return vectors * is_word.unsqueeze(2), is_word, labels
 
 
@@ -174,7 +174,7 @@ def words_of(features: FeatureNetwork, x: X) -> tuple[Tensor, Tensor]:
     """Vectors of words and their mask, `(batch, word, dim)` and `(batch, word)`; one vector for x is one word.
 
     Raises:
-        ConfigError: the network has vectors of something else.
+        ConfigError: the network's vectors are neither of words nor of x.
     """
     if isinstance(features, TextWords) and features.config.pooling == "none":
         words, mask, _ = features.read(x)

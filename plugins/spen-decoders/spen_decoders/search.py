@@ -1,6 +1,6 @@
 """Walks over the sequences of a writer: along given ones, along samples, and by beam search.
 
-All are vectorised over examples and rows; Python loops over the labels of a sequence alone. Labels are numbers in the
+All are vectorised over examples and rows; Python loops only over the labels of a sequence. Labels are numbers in the
 order of writing, and the end is the number after the last.
 """
 
@@ -16,7 +16,7 @@ from spen_plugins.nn import take_vectors
 
 
 def find_sequences(y: Tensor) -> Tensor:
-    """Sets, boolean `(batch, sample, label)` -> their labels in order and then the end, as often as the longest needs,
+    """Sets, boolean `(batch, sample, label)` -> their labels in order, then the end, up to the steps of the longest,
     `(batch, sample, step)`."""
     size, labels = y.sum(2, keepdim=True), y.shape[2]
     steps = int(size.max()) + 1 if y.numel() else 1
@@ -28,7 +28,7 @@ def log_prob(writer: Writer, memory: Memory, labels: Tensor, temperature: float 
     """ln of the probability of each sequence, up to its first end, `(batch, sample)`.
 
     Args:
-        labels: `(batch, sample, step)`, of which the last is the end.
+        labels: `(batch, sample, step)`; the last step is the end.
     """
     state = writer.begin(memory)
     state = state.gather(labels.new_zeros(labels.shape[:2]))
@@ -48,8 +48,8 @@ class Walk(NamedTuple):
 
     Attributes:
         sets: boolean `(batch, sample, label)`.
-        mean: of the probability of each label at each step of a sample, which sum to that of the label in the set,
-            `(batch, label)`, differentiable.
+        mean: the mean over samples of each label's probabilities, summed over steps: the probability of the label in
+            the set, `(batch, label)`, differentiable.
     """
 
     sets: Tensor
@@ -57,14 +57,14 @@ class Walk(NamedTuple):
 
 
 def sample(writer: Writer, memory: Memory, numbers: Tensor, temperature: float = 1.0) -> Walk:
-    """Ancestral samples. Samples with the same beginning share its state, so that many cost little more than some.
+    """Ancestral samples. Samples with the same beginning share its state, so that many cost little more than a few.
 
     The mean has the gradient of its expectation, through the probabilities and the choice of the samples: each
     beginning has the weight n/N · q / q̄, where q̄ is a copy of q without gradient.
 
     Args:
         numbers: uniform in (0, 1], one for each sample and step, `(batch or 1, sample, step)`. Sequences end with the
-            last step; none is cut if there are as many steps as labels, and one more.
+            last step; with one step more than labels, none is cut.
     """
     batch, n = len(memory.vectors), numbers.shape[1]
     numbers = numbers.expand(batch, -1, -1)
@@ -85,14 +85,14 @@ def sample(writer: Writer, memory: Memory, numbers: Tensor, temperature: float =
         is_open = is_open & (label < writer.labels)
         if not is_open.any():
             break
-        parent, following, row = _merge(row, label, is_open, writer.labels)
-        log_q = log_q.gather(1, parent) + log_p.flatten(1).gather(1, parent * log_p.shape[2] + following)
-        state = writer.write(memory, state.gather(parent), following)
+        parent, next_label, row = _merge(row, label, is_open, writer.labels)
+        log_q = log_q.gather(1, parent) + log_p.flatten(1).gather(1, parent * log_p.shape[2] + next_label)
+        state = writer.write(memory, state.gather(parent), next_label)
     return Walk(sets[..., :-1], mean)
 
 
 def _draw(log_p: Tensor, row: Tensor, numbers: Tensor) -> Tensor:
-    """A label for each sample, from the distribution of its row, by its number."""
+    """Draws a label for each sample from the distribution of its row, by its number."""
     # One ascending line of all rows: row r goes from r to r + 1.
     cumulative = log_p.double().exp().cumsum(2)
     cumulative = cumulative / cumulative[..., -1:] + torch.arange(log_p.shape[1], device=row.device).view(1, -1, 1)
@@ -101,15 +101,15 @@ def _draw(log_p: Tensor, row: Tensor, numbers: Tensor) -> Tensor:
 
 
 def _merge(row: Tensor, label: Tensor, is_open: Tensor, labels: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Samples with equal beginnings in one row each: the row before and the label of each new row, `(batch, row)`, and
+    """Merges samples with equal beginnings into one row: the old row and the label of each new row, `(batch, row)`, and
     the new row of each sample."""
     key = (row * (labels + 1) + label).masked_fill(~is_open, (int(row.max()) + 2) * (labels + 1))
-    ordered, place = key.sort(1)
-    rank = torch.cat([torch.zeros_like(key[:, :1]), (ordered.diff(dim=1) > 0).long().cumsum(1)], 1)
+    sorted_key, place = key.sort(1)
+    rank = torch.cat([torch.zeros_like(key[:, :1]), (sorted_key.diff(dim=1) > 0).long().cumsum(1)], 1)
     new_row = torch.zeros_like(rank).scatter(1, place, rank)
-    # Rows of no open sample hold anything that exists.
-    kept = torch.where(is_open.gather(1, place), ordered, 0)
-    keys = key.new_zeros(len(key), int(rank.max()) + 1).scatter(1, rank, kept)
+    # Rows without an open sample hold any valid key.
+    valid_key = torch.where(is_open.gather(1, place), sorted_key, 0)
+    keys = key.new_zeros(len(key), int(rank.max()) + 1).scatter(1, rank, valid_key)
     return keys // (labels + 1), keys % (labels + 1), new_row
 
 
@@ -126,8 +126,8 @@ class Best(NamedTuple):
 
 
 def search(writer: Writer, memory: Memory, width: int, steps: int, temperature: float = 1.0) -> Best:
-    """Beam search over sequences, which end with the last step, as of `sample`. What has ended stays in the beam for as
-    long as it is among the best."""
+    """Beam search over sequences, which end with the last step, as in `sample`. Ended sequences stay in the beam as
+    long as they are among the best."""
     state = writer.begin(memory)
     total, written = state.scores.new_zeros(len(state.scores), 1), state.written
     is_open = torch.ones_like(total, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Inference net `seqtag`: labels are read as words after the text, and each gets a tag of two, on or off."""
+"""Inference net `seqtag`: reads labels as words after the text, and tags each as on or off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def require_labels(net: Component, kind: str) -> LabelsAsWords:
     """The feature network of a net of this type.
 
     Raises:
-        ConfigError: it doesn't read labels.
+        ConfigError: the network doesn't read labels.
     """
     if not isinstance(net.features, LabelsAsWords):
         raise ConfigError(
@@ -30,7 +30,7 @@ def require_labels(net: Component, kind: str) -> LabelsAsWords:
 
 class SeqTag(InferenceNet):
     """The logit of a label is a linear function of its vector, the same for all labels. With `chain`, labels in the
-    order of their frequency are a chain (a CRF with two tags), as the baseline of Zhang et al. 2021."""
+    order of their frequency are a chain (a CRF with two tags), as in the baseline of Zhang et al. 2021."""
 
     uses_features = True
 

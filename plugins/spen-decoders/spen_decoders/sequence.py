@@ -1,4 +1,4 @@
-"""Inference net `sequence`: a label set is written one label at a time."""
+"""Inference net `sequence`: writes a label set one label at a time."""
 
 from __future__ import annotations
 
@@ -32,26 +32,27 @@ class SequenceConfig(Config):
     beam: int = Field(8, ge=1)
     """Width of beam search for the most probable set; 1 is greedy."""
     samples: int = Field(64, ge=1)
-    """Sequences whose mean the probabilities of labels are."""
+    """Number of sequences whose mean gives the probabilities of labels."""
     predicts: Literal["task", "mode"] = "task"
     """Decision: the task's, by a threshold or by expected F1, or the set of beam search, as published."""
 
 
 MORE = 2
-"""Labels of a sequence in no order beyond the largest set in training, after which it is cut."""
+"""Number of labels beyond the largest set in training after which a sequence in no order is cut."""
 
 
 def find_most(space: LabelSet) -> int | None:
-    """Most labels of a sequence in no order; None if the largest set in training is not known, or has nearly all."""
+    """Maximal number of labels of a sequence in no order; None if the largest set in training is unknown, or has nearly
+    all."""
     return None if space.largest is None or space.largest + MORE > len(space.labels) else space.largest + MORE
 
 
 class SequenceNet(InferenceNet):
     """q(y | x) of label sets that an LSTM writes one label at a time, with attention over words, to an end (Nam et al.
-    2017). Written labels, and with an order all before them, can't follow.
+    2017). Written labels, and, with an order, all before them, can't follow.
 
-    The words are those of a feature network that reads them, `decoders.words`; a network with one vector for x, such as
-    `mlp` and `ngrams`, is a text of one word.
+    The words are those of a feature network that reads them, `decoders.words`; the vector of a network with one vector
+    for x, such as `mlp` and `ngrams`, counts as a text of one word.
     """
 
     uses_features = True

@@ -21,13 +21,13 @@ from spen_plugins.nn import take_vectors
 class LabelSequences(DependentLabels):
     """q(y | x) = Π_t q(label_t | x, labels before), with an end; each set has one sequence, its labels in order.
 
-    `logits` are the scores of the first label. `mode` and `k_best` are those of beam search. `mean` is that of the
-    `samples` sequences that certain numbers, the same for each x, draw; it has a gradient, and depends on nothing else.
-    `log_prob` takes sets: of a relaxed y it takes the labels above 1/2. `rsample` and `perturb` are of the independent
-    labels with this mean. At temperature T all scores are divided by T, step by step.
+    `logits` are the scores of the first label. `mode` and `k_best` are those of beam search. `mean` is that of
+    `samples` sequences, drawn by fixed numbers that are the same for each x; it has a gradient. `log_prob` takes sets:
+    a relaxed y stands for its labels above 1/2. `rsample` and `perturb` are those of the independent labels with this
+    mean. At temperature T all scores are divided by T, step by step.
 
     Args:
-        writer: writes the labels, which it knows by their numbers in the order of writing.
+        writer: the writer of the labels, which have numbers in the order of writing.
         memory: the text.
         order: the label of each number, `(label,)`.
         temperature: T.
@@ -46,15 +46,15 @@ class LabelSequences(DependentLabels):
     steps: int | None = None
 
     def log_prob(self, y: Tensor) -> Tensor:
-        """ln q(y | x); where labels have no order, that of the frequent ones first, a lower bound."""
+        """ln q(y | x); for labels in no order a lower bound, the sequence with the frequent ones first."""
         sequences = find_sequences(y[..., self.order] > 0.5)
-        with self._grad_mode():
+        with self._set_grad_mode():
             return log_prob(self.writer, self.memory, sequences, self.temperature)
 
     @cached_property
     def mean(self) -> Tensor:
-        with self._grad_mode():
-            return self._sort_back(self._fixed_walk().mean.clamp(max=1)).unsqueeze(1)
+        with self._set_grad_mode():
+            return self._sort_back(self._walk_fixed().mean.clamp(max=1)).unsqueeze(1)
 
     def sample(self, n: int) -> Tensor:
         numbers = 1 - torch.rand(self.logits.shape[0], n, self._steps, device=self.logits.device)  # above 0
@@ -65,12 +65,12 @@ class LabelSequences(DependentLabels):
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         """The best of the sets that beam search finds, at a width of at least `beam`."""
         with torch.no_grad():
-            found = self._search(max(k, self.beam))
-            sets, log_q = self._join(found)
+            best = self._search(max(k, self.beam))
+            sets, log_q = self._join(best)
             if sets.shape[1] < k:
-                more = k - sets.shape[1]
-                sets = torch.cat([sets, sets[:, :1].expand(-1, more, -1)], 1)
-                log_q = torch.nn.functional.pad(log_q, (0, more), value=-torch.inf)
+                missing = k - sets.shape[1]
+                sets = torch.cat([sets, sets[:, :1].expand(-1, missing, -1)], 1)
+                log_q = torch.nn.functional.pad(log_q, (0, missing), value=-torch.inf)
             sets, log_q = sets[:, :k], log_q[:, :k]
             sets = torch.where(log_q.unsqueeze(2) > -torch.inf, sets, sets[:, :1])
             return self._sort_back(sets).to(self.logits.dtype), log_q
@@ -80,11 +80,11 @@ class LabelSequences(DependentLabels):
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> LabelSequences:
         memory = Memory(*map(change, self.memory))
-        home = memory.vectors.device
+        device = memory.vectors.device
         writer = self.writer
-        if next(writer.parameters()).device != home:
-            writer = copy.deepcopy(writer).to(home)
-        return replace(super().map_rows(change), writer=writer, memory=memory, order=self.order.to(home))
+        if next(writer.parameters()).device != device:
+            writer = copy.deepcopy(writer).to(device)
+        return replace(super().map_rows(change), writer=writer, memory=memory, order=self.order.to(device))
 
     def detach(self) -> LabelSequences:
         return replace(super().detach(), memory=Memory(*(part.detach() for part in self.memory)))
@@ -102,35 +102,35 @@ class LabelSequences(DependentLabels):
             ("beam", width), lambda: search(self.writer, self.memory, width, self._steps, self.temperature)
         )
 
-    def _join(self, found: Best) -> Best:
-        """Sequences as sets; here each is another one."""
-        return found
+    def _join(self, best: Best) -> Best:
+        """The sequences as sets, which all differ here."""
+        return best
 
-    def _fixed_walk(self) -> Walk:
-        """The samples of numbers that don't depend on x; the first labels are a share of q each."""
+    def _walk_fixed(self) -> Walk:
+        """Samples by numbers that don't depend on x; the first label's numbers are evenly spaced."""
         n = self.samples
-        draw = torch.Generator().manual_seed(0)
-        numbers = 1 - torch.rand(1, n, self._steps, generator=draw)
+        generator = torch.Generator().manual_seed(0)
+        numbers = 1 - torch.rand(1, n, self._steps, generator=generator)
         numbers[..., 0] = (torch.arange(n) + 0.5) / n
         return sample(self.writer, self.memory, numbers.to(self.logits.device), self.temperature)
 
-    def _grad_mode(self) -> torch.set_grad_enabled:
-        """Gradients where the caller wants them and the proposal has them: a detached one has none."""
+    def _set_grad_mode(self) -> torch.set_grad_enabled:
+        """Records gradients if the caller does and the proposal has them; a detached one has none."""
         return torch.set_grad_enabled(torch.is_grad_enabled() and self.logits.requires_grad)
 
 
 @dataclass(frozen=True)
 class FreeSequences(LabelSequences):
     """Labels in any order, so that a set has many sequences: `log_prob` is that of one of them, a lower bound, and the
-    k best sets have the sum over those of their sequences that beam search finds."""
+    k best sets have the sum over their sequences that beam search finds."""
 
     exact: ClassVar[bool] = False
 
-    def _join(self, found: Best) -> Best:
-        y = found.sets.to(found.log_q.dtype)
-        size, both = y.sum(2), y @ y.transpose(1, 2)
-        equal = size.unsqueeze(1) + size.unsqueeze(2) - 2 * both < 0.5
-        log_q = torch.logsumexp(found.log_q.unsqueeze(1).masked_fill(~equal, -torch.inf), 2)
-        log_q = log_q.masked_fill(equal.tril(-1).any(2), -torch.inf)
+    def _join(self, best: Best) -> Best:
+        y = best.sets.to(best.log_q.dtype)
+        sizes, overlaps = y.sum(2), y @ y.transpose(1, 2)
+        is_equal = sizes.unsqueeze(1) + sizes.unsqueeze(2) - 2 * overlaps < 0.5
+        log_q = torch.logsumexp(best.log_q.unsqueeze(1).masked_fill(~is_equal, -torch.inf), 2)
+        log_q = log_q.masked_fill(is_equal.tril(-1).any(2), -torch.inf)
         log_q, place = log_q.sort(1, descending=True)
-        return Best(take_vectors(found.sets, place), log_q)
+        return Best(take_vectors(best.sets, place), log_q)

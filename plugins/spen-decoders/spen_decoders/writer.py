@@ -1,4 +1,4 @@
-"""One step of writing a label set: from the label before to scores of the next."""
+"""One step of writing a label set: from the previous label to scores of the next."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Memory(NamedTuple):
     """The text as a decoder sees it.
 
     Attributes:
-        vectors: of the words, `(batch, word, dim)`.
-        mask: `(batch, word)`, at least one of each row.
+        vectors: vectors of the words, `(batch, word, dim)`.
+        mask: `(batch, word)`, with at least one word in each row.
         kept: factors of dropout, one draw for all steps and samples, so that q(y | x) is one distribution,
             `(batch, 1, embedding + dim)`; ones outside training.
     """
@@ -29,9 +29,9 @@ class State(NamedTuple):
     """A beginning of a sequence for each row of each example, all `(batch, row, …)`.
 
     Attributes:
-        hidden, cell: of the LSTM, `dim`.
+        hidden, cell: states of the LSTM, `dim`.
         context: the words' mean by attention, `dim`.
-        scores: of the next label and of the end, which is the last one; −∞ for those that can't follow.
+        scores: scores of the next label and of the end, which is the last one; −∞ for labels that can't follow.
         written: labels so far, boolean.
     """
 
@@ -47,14 +47,14 @@ class State(NamedTuple):
 
 
 class Writer(nn.Module):
-    """An LSTM with attention, which is fed with the label before and the context before (Luong et al. 2015).
+    """An LSTM with attention, whose inputs are the previous label and the previous context (Luong et al. 2015).
 
     Labels have numbers in the order in which they are written; the end, and the start, is the number after the last.
 
     Args:
         labels: number of labels.
         width: width of the words' vectors.
-        config: that of the net `sequence`.
+        config: the config of the net `sequence`.
     """
 
     def __init__(self, labels: int, width: int, config: Any) -> None:
@@ -75,10 +75,10 @@ class Writer(nn.Module):
         """Words' vectors `(batch, word, width)` with their mask -> the memory, with dropout drawn in training."""
         vectors = self.memory(words) * mask.unsqueeze(2)
         p = self.config.dropout if self.training else 0.0
-        kept = vectors.new_ones(len(words), 1, self.config.embedding + self.config.dim)
+        factors = vectors.new_ones(len(words), 1, self.config.embedding + self.config.dim)
         if p:
-            kept = (torch.rand_like(kept) >= p).to(kept.dtype) / (1 - p)
-        return Memory(vectors, mask, kept)
+            factors = (torch.rand_like(factors) >= p).to(factors.dtype) / (1 - p)
+        return Memory(vectors, mask, factors)
 
     def begin(self, memory: Memory) -> State:
         """The state before the first label, with one row for each example."""
@@ -96,32 +96,32 @@ class Writer(nn.Module):
 
     def write(self, memory: Memory, state: State, label: Tensor, first: bool = False) -> State:
         """The state after each row's next label, `(batch, row)`; after the end, it has no meaning."""
-        split = self.config.embedding
+        size = self.config.embedding
         embedded = self.embedding(label)
         if self.gate is not None:
-            embedded = self._add_others(embedded, state, first)
-        fed = torch.cat([embedded * memory.kept[..., :split].to(embedded.dtype), state.context], 2)
-        hidden, cell = self.lstm(fed.flatten(0, 1), (state.hidden.flatten(0, 1), state.cell.flatten(0, 1)))
+            embedded = self._add_mean_embedding(embedded, state, first)
+        inputs = torch.cat([embedded * memory.kept[..., :size].to(embedded.dtype), state.context], 2)
+        hidden, cell = self.lstm(inputs.flatten(0, 1), (state.hidden.flatten(0, 1), state.cell.flatten(0, 1)))
         hidden, cell = hidden.view_as(state.hidden), cell.view_as(state.cell)
         match = (self.query(hidden) @ memory.vectors.transpose(1, 2)).masked_fill(~memory.mask.unsqueeze(1), -torch.inf)
         context = torch.softmax(match, 2).to(hidden.dtype) @ memory.vectors
-        mixed = torch.tanh(self.mix(torch.cat([hidden, context], 2))) * memory.kept[..., split:].to(hidden.dtype)
-        number = torch.arange(self.labels, device=label.device)
-        written = state.written | (number == label.unsqueeze(2))
-        closed = written
+        mixed = torch.tanh(self.mix(torch.cat([hidden, context], 2))) * memory.kept[..., size:].to(hidden.dtype)
+        numbers = torch.arange(self.labels, device=label.device)
+        written = state.written | (numbers == label.unsqueeze(2))
+        is_blocked = written
         if self.config.order != "none":  # all labels up to the last one written
-            closed = written | ((number < label.unsqueeze(2)) & (label < self.labels).unsqueeze(2))
+            is_blocked = written | ((numbers < label.unsqueeze(2)) & (label < self.labels).unsqueeze(2))
         scores = at_least_float32(self.output(mixed))
-        scores = scores.masked_fill(torch.nn.functional.pad(closed, (0, 1)), -torch.inf)
+        scores = scores.masked_fill(torch.nn.functional.pad(is_blocked, (0, 1)), -torch.inf)
         return State(hidden, cell, context, scores, written)
 
-    def _add_others(self, embedded: Tensor, state: State, first: bool) -> Tensor:
-        """SGM's global embedding: the last label's own, and, by a gate, the mean over the last step's distribution
+    def _add_mean_embedding(self, embedded: Tensor, state: State, first: bool) -> Tensor:
+        """SGM's global embedding: the last label's embedding and, by a gate, the mean over the last step's distribution
         (Yang et al. 2018, Eq. 12 to 14)."""
         if first:
-            others = embedded
+            mean_embedding = embedded
         else:
             shares = torch.softmax(state.scores / self.config.global_temperature, 2)
-            others = shares.to(embedded.dtype) @ self.embedding.weight
-        gate = torch.sigmoid(self.gate(torch.cat([embedded, others], 2)))
-        return gate * embedded + (1 - gate) * others
+            mean_embedding = shares.to(embedded.dtype) @ self.embedding.weight
+        gate = torch.sigmoid(self.gate(torch.cat([embedded, mean_embedding], 2)))
+        return gate * embedded + (1 - gate) * mean_embedding

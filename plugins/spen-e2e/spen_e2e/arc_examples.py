@@ -46,33 +46,32 @@ class Example:
 
     @cached_property
     def arguments(self) -> list[list[Argument]]:
-        """Gold arguments of each predicate, including those that are no candidates."""
+        """Gold arguments of each predicate, including those that are not candidates."""
         return [find_arguments(names) for names in self.names or ()]
 
     @cached_property
     def reached(self) -> list[list[Argument]]:
         """Gold arguments whose pieces are all candidates."""
-        known = {(first, last) for first, last in self.candidates.tolist()}
-        return [[a for a in arguments if known.issuperset(a.pieces)] for arguments in self.arguments]
+        candidates = {(first, last) for first, last in self.candidates.tolist()}
+        return [[a for a in arguments if candidates.issuperset(a.pieces)] for arguments in self.arguments]
 
 
 def make_example(sentence: Sentence, candidates: np.ndarray, entry: Entry, number: dict[str, int]) -> Example:
-    """A sentence with predicates as an example, given candidates `(candidate, 2)`, as there, and the index of each
-    known role."""
+    """A sentence with predicates as an example, given candidates as in `Example`, and each known role's index."""
     predicates = np.array([p.predicate for p in sentence.propositions], dtype=np.int64)
     first, last = candidates.T
-    apart = (predicates[:, None] < first) | (last < predicates[:, None])
-    pairs = np.stack(np.nonzero(apart), 1)
+    is_outside = (predicates[:, None] < first) | (last < predicates[:, None])
+    pairs = np.stack(np.nonzero(is_outside), 1)
     tags = [p.tags for p in sentence.propositions if p.tags is not None]
-    known = len(tags) == len(predicates)
+    has_gold = len(tags) == len(predicates)
     spans = np.concatenate([pairs[:, :1], candidates[pairs[:, 1]]], 1)
-    roles = find_gold_roles(tags, spans, number) if known else None
-    return Example(entry, predicates, candidates, pairs, tuple(tags) if known else None, roles)
+    roles = find_gold_roles(tags, spans, number) if has_gold else None
+    return Example(entry, predicates, candidates, pairs, tuple(tags) if has_gold else None, roles)
 
 
 def find_gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: dict[str, int]) -> np.ndarray:
-    """Gold roles of pairs, as `Example.roles`, by each predicate's BIO tags; spans are `(pair, 3)` predicate, first and
-    last word."""
+    """Gold roles of pairs, like `Example.roles`, by each predicate's BIO tags; spans are `(pair, 3)`: predicate, first
+    and last word."""
     gold = {
         (i, first, last): number.get(role, -1)
         for i, tags in enumerate(names)
@@ -85,17 +84,17 @@ def find_gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: d
 def collate_arcs(
     examples: Sequence[Example], rows: Sequence[int] | None, indexers: Mapping[str, Indexer], roles: int
 ) -> SentenceBatch:
-    """A batch, as `Task.collate` makes it, of so many roles."""
+    """A batch, as in `Task.collate`, with `roles` roles."""
     inputs, _ = collate_words([example.entry for example in examples], indexers)
     inputs["predicate_at"] = _make_table([example.predicates for example in examples], -1)
     for column, end in enumerate(("first", "last")):
         inputs[f"candidate_{end}"] = _make_table([example.candidates[:, column] for example in examples], -1)
     sizes = np.array([len(example.pairs) for example in examples])
-    inside = np.arange(max(1, int(sizes.max(initial=0)))) < sizes[:, None]
+    mask = np.arange(max(1, int(sizes.max(initial=0)))) < sizes[:, None]
     for column, name in enumerate(("predicate", "candidate")):
-        inputs[f"pair_{name}"] = padded([example.pairs[:, column] for example in examples], inside)
-    gold, known = one_hot_gold([example.roles for example in examples], inside, roles, 0)
-    return SentenceBatch.of(inputs, torch.from_numpy(inside), gold, known, rows, examples=tuple(examples))
+        inputs[f"pair_{name}"] = padded([example.pairs[:, column] for example in examples], mask)
+    gold, labelled = one_hot_gold([example.roles for example in examples], mask, roles, 0)
+    return SentenceBatch.of(inputs, torch.from_numpy(mask), gold, labelled, rows, examples=tuple(examples))
 
 
 def _make_table(rows: Sequence[np.ndarray], fill: int) -> Tensor:
@@ -130,7 +129,7 @@ def parse_sentence(item: Any) -> tuple[Sentence, Tree | None]:
     return sentence, _read_tree(item, len(sentence.words))
 
 
-def _all(values: Any, kind: type) -> bool:
+def _is_list_of(values: Any, kind: type) -> bool:
     """True for a list of values of one kind."""
     return isinstance(values, (list, tuple)) and all(isinstance(v, kind) and not isinstance(v, bool) for v in values)
 
@@ -140,7 +139,7 @@ def _read_tree(item: Mapping[str, Any], words: int) -> Tree | None:
     if heads is None:
         return None
     relations = item.get("relations", ["_"] * words)
-    if not _all(heads, int) or not _all(relations, str) or not len(heads) == len(relations) == words:
+    if not _is_list_of(heads, int) or not _is_list_of(relations, str) or not len(heads) == len(relations) == words:
         raise DataError("input", None, f"heads {heads!r:.60}, relations {relations!r:.60}", f"{words} of each")
     try:
         return make_tree(heads, relations)
@@ -154,8 +153,8 @@ def _read_tree(item: Mapping[str, Any], words: int) -> Tree | None:
 def write_predictions(
     examples: Sequence[Example], width: int, arguments: Sequence[tuple[int, Argument]], scores: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """The predictions of a batch, as `RoleArcs.predictions`, which has places for `width` predicates in each row;
-    arguments are given with their predicate's number in the batch."""
+    """The predictions of a batch, as in `RoleArcs.predictions`. Each row has places for `width` predicates; arguments
+    come with their predicate's number in the batch."""
     predictions: list[dict[str, Any]] = []
     for example in examples:
         words = example.entry.words

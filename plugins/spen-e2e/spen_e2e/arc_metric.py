@@ -29,7 +29,7 @@ DEFINITIONS = {
 
 @dataclass(frozen=True)
 class Places:
-    """Places of a batch's pairs, one after the other: `row`, `column` `(pair,)` in the mask, and `pairs`."""
+    """Places of a batch's pairs, concatenated: `row`, `column` `(pair,)` in the mask, and `pairs`."""
 
     row: np.ndarray
     column: np.ndarray
@@ -42,8 +42,8 @@ class Places:
         numbers = {name: x.inputs[name].cpu().numpy() for name in ("pair_predicate", "pair_candidate")}
         first, last = (x.inputs[f"candidate_{end}"].cpu().numpy() for end in ("first", "last"))
         predicate, candidate = numbers["pair_predicate"][row, column], numbers["pair_candidate"][row, column]
-        number = row * x.inputs["predicate_at"].shape[1] + predicate
-        return cls(row, column, Pairs(number, first[row, candidate], last[row, candidate]))
+        predicate_numbers = row * x.inputs["predicate_at"].shape[1] + predicate
+        return cls(row, column, Pairs(predicate_numbers, first[row, candidate], last[row, candidate]))
 
     def values(self, y: Tensor) -> np.ndarray:
         """`(batch, 1, pair, role)` -> `(pair, role)` in double precision."""
@@ -51,26 +51,26 @@ class Places:
 
 
 class Roles:
-    """The names of roles, none first, and what is said with them."""
+    """The names of roles, none first, and the decisions and arguments with these roles."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
         self.core = np.array([CORE.fullmatch(name) is not None for name in names])
 
     def decide(self, proposal: Proposal, x: X, repair: Repair) -> tuple[Places, np.ndarray]:
-        """The roles `(pair,)` of a batch's pairs; what the net has chosen itself is not repaired."""
+        """The roles `(pair,)` of a batch's pairs; the net's own choices are not repaired."""
         places = Places.of(x)
-        chosen = proposal.chosen is not None
-        p = places.values(proposal.chosen if chosen else proposal.mean)
-        return places, repair_roles(p, places.pairs, self.core, "none" if chosen else repair)
+        is_chosen = proposal.chosen is not None
+        p = places.values(proposal.chosen if is_chosen else proposal.mean)
+        return places, repair_roles(p, places.pairs, self.core, "none" if is_chosen else repair)
 
     def arguments(self, places: Places, roles: np.ndarray) -> dict[int, list[Argument]]:
         """The arguments of each predicate that has any, by its number in the batch."""
         spans: dict[int, list[tuple[str, int, int]]] = {}
         arcs = np.flatnonzero(roles)
-        chosen = places.pairs.take(arcs)
-        order = np.lexsort((chosen.last, chosen.first, chosen.predicate))
-        rows = np.stack([chosen.predicate, roles[arcs], chosen.first, chosen.last], 1)[order]
+        argument_pairs = places.pairs.take(arcs)
+        order = np.lexsort((argument_pairs.last, argument_pairs.first, argument_pairs.predicate))
+        rows = np.stack([argument_pairs.predicate, roles[arcs], argument_pairs.first, argument_pairs.last], 1)[order]
         for predicate, role, first, last in rows.tolist():
             spans.setdefault(predicate, []).append((self.names[role], first, last))
         return {predicate: join(pieces) for predicate, pieces in spans.items()}
@@ -91,41 +91,41 @@ class ArcMetric(Metric):
         assert isinstance(batch, SentenceBatch)
         ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
         self._ratios.append(ratios)
-        known = batch.labelled.cpu().numpy()
-        if batch.gold is None or not known.any():
+        labelled = batch.labelled.cpu().numpy()
+        if batch.gold is None or not labelled.any():
             return
         width = batch.x.inputs["predicate_at"].shape[1]
         for repair in REPAIRS:
             places, roles = self._roles.decide(proposal, batch.x, repair)
             arguments = self._roles.arguments(places, roles)
-            for row in np.flatnonzero(known).tolist():
-                example, pair = batch.examples[row], [0, 0]
+            for row in np.flatnonzero(labelled).tolist():
+                example, ratio = batch.examples[row], [0, 0]
                 for i, (gold, reached) in enumerate(zip(example.arguments, example.reached, strict=True)):
                     predicted = arguments.get(row * width + i, [])
-                    right = self._counts[repair].add(predicted, gold)
+                    right_count = self._counts[repair].add(predicted, gold)
                     if repair == self._repair:
                         self._reached.add(predicted, reached)
-                        pair[0] += 2 * right
-                        pair[1] += len(predicted) + len(gold)
+                        ratio[0] += 2 * right_count
+                        ratio[1] += len(predicted) + len(gold)
                 if repair == self._repair:
-                    ratios[row] = torch.tensor(pair, dtype=torch.double)
+                    ratios[row] = torch.tensor(ratio, dtype=torch.double)
             if repair == "none":
-                self._count(batch, places, roles, known)
+                self._count_roles(batch, places, roles, labelled)
 
-    def _count(self, batch: SentenceBatch, places: Places, roles: np.ndarray, known: np.ndarray) -> None:
-        """Counts before repair."""
+    def _count_roles(self, batch: SentenceBatch, places: Places, roles: np.ndarray, labelled: np.ndarray) -> None:
+        """Counts violations and right roles before repair."""
         assert batch.gold is not None
-        seen = known[places.row]
-        overlaps, repeats = find_violations(places.pairs, np.where(seen, roles, 0), self._roles.core)
+        is_labelled = labelled[places.row]
+        overlaps, repeats = find_violations(places.pairs, np.where(is_labelled, roles, 0), self._roles.core)
         gold = places.values(batch.gold).argmax(-1)
-        examples = [example for example, there in zip(batch.examples, known, strict=True) if there]
+        examples = [example for example, has_gold in zip(batch.examples, labelled, strict=True) if has_gold]
         self._sums.update(
             predicates=sum(len(example.predicates) for example in examples),
             overlaps=len(overlaps),
             repeats=len(repeats),
             violations=len(np.union1d(overlaps, repeats)),
-            pairs=int(seen.sum()),
-            right=int(((roles == gold) & seen).sum()),
+            pairs=int(is_labelled.sum()),
+            right=int(((roles == gold) & is_labelled).sum()),
         )
 
     def ratios(self) -> tuple[Tensor, Tensor]:

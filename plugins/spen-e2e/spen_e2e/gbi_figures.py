@@ -61,11 +61,11 @@ def gbi(run: Seeds, alone: Alone = None, out: Out = None) -> None:
 
 def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> None:
     """Draw energy and score after each step of gradient-based inference."""
-    named = dict(map(_split_label, files))
-    if len(named) < len(files):
+    files_by_label = dict(map(_split_label, files))
+    if len(files_by_label) < len(files):
         raise ConfigError("two files have the same label; give each its own: label=file")
-    figure = trajectory_figure({label: read_trajectory(path) for label, path in named.items()}, score)
-    for path in save(figure, out or next(iter(named.values())).with_suffix("")):
+    figure = trajectory_figure({label: read_trajectory(path) for label, path in files_by_label.items()}, score)
+    for path in save(figure, out or next(iter(files_by_label.values())).with_suffix("")):
         typer.echo(str(path))
 
 
@@ -98,11 +98,12 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
         draw_seeds(
             axis, [points(h, lambda r, n=name: r.get("probe", {}).get(n)) for h in histories], label, colour, style
         )
-    for colour, other in zip(COLOURS[len(CURVES) :] * len(alone), alone, strict=False):
+    for colour, other_group in zip(COLOURS[len(CURVES) :] * len(alone), alone, strict=False):
         curves = [
-            points(_select_energy_epochs(run.history()), lambda r: r["validation"].get(score)) for run in other.runs
+            points(_select_energy_epochs(run.history()), lambda r: r["validation"].get(score))
+            for run in other_group.runs
         ]
-        draw_seeds(axis, curves, f"{other.label} (energy alone)", colour, "-.")
+        draw_seeds(axis, curves, f"{other_group.label} (energy alone)", colour, "-.")
     mark_stages(axis, histories)
     axis.set(xlabel="epoch", ylabel=f"validation {score}")
     axis.set_title(f"{group.label}: the energy under gradient-based inference", loc="left")
@@ -119,26 +120,26 @@ def _select_energy_epochs(history: Sequence[Record]) -> list[Record]:
 @styled
 def trajectory_figure(trajectories: Mapping[str, Sequence[Record]], score: str | None = None) -> Figure:
     """The mean energy and a score after each step of gradient-based inference, the start included (warm-started from an
-    inference net: Tu & Gimpel 2019), by label. Without a score it is the task's selection score; `ConfigError` if it is
+    inference net: Tu & Gimpel 2019), by label. The score defaults to the task's selection score; `ConfigError` if it is
     unknown."""
     first = next(iter(trajectories.values()))
-    known = [name for name, value in first[0]["scores"].items() if isinstance(value, (int, float))]
+    names = [name for name, value in first[0]["scores"].items() if isinstance(value, (int, float))]
     score = score or selection([{"validation": line["scores"], "score": line["score"]} for line in first])
-    if score not in known:
-        raise ConfigError(f"--score {score}: unknown score.{did_you_mean(score, known)} Scores: {', '.join(known)}")
+    if score not in names:
+        raise ConfigError(f"--score {score}: unknown score.{did_you_mean(score, names)} Scores: {', '.join(names)}")
     figure = new_figure(7.4, 3.4)
-    energies, right = figure.subplots(1, 2)
+    energy_axis, score_axis = figure.subplots(1, 2)
     for (colour, style), (label, lines) in zip(looks(), trajectories.items(), strict=False):
         for axis, values in (
-            (energies, [line["energy"] for line in lines]),
-            (right, _read_scores(label, lines, score)),
+            (energy_axis, [line["energy"] for line in lines]),
+            (score_axis, _read_scores(label, lines, score)),
         ):
             draw_seeds(axis, [np.column_stack([[line["step"] for line in lines], values])], label, colour, style)
-    energies.set(title="energy", xlabel="step", ylabel="mean per example")
-    right.set(title=score, xlabel="step", ylabel=score)
-    for axis in (energies, right):
+    energy_axis.set(title="energy", xlabel="step", ylabel="mean per example")
+    score_axis.set(title=score, xlabel="step", ylabel=score)
+    for axis in (energy_axis, score_axis):
         whole_numbers(axis)
-    legend_below(figure, energies)
+    legend_below(figure, energy_axis)
     return figure
 
 

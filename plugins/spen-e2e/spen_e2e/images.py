@@ -1,4 +1,4 @@
-"""Energies of images (Belanger et al. 2017, Sec. 6.1), and nets to start from and to compare with."""
+"""Energies of images (Belanger et al. 2017, Sec. 6.1), and nets to start from or to compare with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Layer = TypeVar("Layer", bound=nn.Module)
 
 
 class ImagePrior(sp.Energy):
-    """E(x, y) = ½ ‖x − y‖² + w Σ over pixels of prior(y), of a noisy image x and a clean one y (Eq. 12).
+    """E(x, y) = ½ ‖x − y‖² + w Σ over pixels of prior(y), for a noisy image x and a clean image y (Eq. 12).
 
     w is σ², trained in log space. Subclasses implement `prior`.
     """
@@ -48,7 +48,7 @@ class ImagePrior(sp.Energy):
 
     def forward(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
         image, mask = features
-        prior = self.prior(*_images(y, mask))
+        prior = self.prior(*_flatten_images(y, mask))
         values = 0.5 * (image.unsqueeze(1) - y).square()
         if mask is not None:
             values = values * mask.unsqueeze(1)
@@ -56,10 +56,10 @@ class ImagePrior(sp.Energy):
 
     def gradient(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
         image, mask = features
-        half = self.config.precision == "bfloat16"
-        with torch.autocast(y.device.type, torch.bfloat16, enabled=half):
-            slope = self.slope(*_images(y, mask))
-        slopes = y - image.unsqueeze(1) + self.log_weight.exp() * slope.to(y.dtype).view_as(y)
+        is_half = self.config.precision == "bfloat16"
+        with torch.autocast(y.device.type, torch.bfloat16, enabled=is_half):
+            prior_slope = self.slope(*_flatten_images(y, mask))
+        slopes = y - image.unsqueeze(1) + self.log_weight.exp() * prior_slope.to(y.dtype).view_as(y)
         return slopes if mask is None else slopes * mask.unsqueeze(1)
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
@@ -68,7 +68,7 @@ class ImagePrior(sp.Energy):
         raise NotImplementedError
 
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        """The gradient of `prior` in y, of y's shape; anything on padding."""
+        """The gradient of `prior` in y, of y's shape; arbitrary on padding."""
         raise NotImplementedError
 
     def softplus(self, values: Tensor) -> Tensor:
@@ -136,17 +136,17 @@ class _Magnitude(nn.Module):
 
 
 def non_negative(layer: Layer) -> Layer:
-    """The layer with |weight| in place of its weight, which stays the parameter that is trained; the bias is free.
+    """The layer with |weight| in place of its weight; the trained parameter is still the weight, and the bias is free.
 
     A net (input-convex: Amos et al. 2017) is convex in y if its first layer is any linear one, all later ones are such
-    layers, and what is between them is convex and non-decreasing, as SoftPlus is.
+    layers, and the functions between them are convex and non-decreasing, like SoftPlus.
     """
     parametrize.register_parametrization(layer, "weight", _Magnitude())
     return layer
 
 
 class Input(sp.InferenceNet):
-    """The input image as it is: where a descent starts. It has no parameters."""
+    """The unchanged input image, where a descent starts; the net has no parameters."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -178,19 +178,19 @@ class Convnet(sp.InferenceNet):
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
         image = x.inputs["image"].unsqueeze(1)
-        inside = None if x.mask is None else x.mask.unsqueeze(1).to(image)
+        mask = None if x.mask is None else x.mask.unsqueeze(1).to(image)
         beta = self.config.beta
-        hidden = within(F.softplus(self.first(image), beta), inside)
+        hidden = within(F.softplus(self.first(image), beta), mask)
         noise = self.last(F.softplus(self.second(hidden), beta))
         return self.space.independent(image - noise, x.mask)
 
 
 def back(values: Tensor, layer: nn.Conv2d) -> Tensor:
-    """The gradient in a convolution's input, of that in its output."""
+    """The gradient in a convolution's input, from the gradient in its output."""
     return F.conv_transpose2d(values, layer.weight, padding=layer.padding)
 
 
-def _images(y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _flatten_images(y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """y, zero on padding, and its mask as numbers: `(batch · sample, 1, row, column)` each."""
     images = y.flatten(0, 1).unsqueeze(1)
     if mask is None:
@@ -200,12 +200,12 @@ def _images(y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
 
 
 def within(values: Tensor, inside: Tensor | None) -> Tensor:
-    """Zero on padding, so that the next convolution sees an image's border where it is, not where its batch's is."""
+    """The values, zero on padding: the next convolution sees the border of each image, not that of the batch."""
     return values if inside is None else values * inside
 
 
 def require_images(component: sp.Component, task: sp.Task) -> None:
-    """Raise `ConfigError` unless the task goes from images of one channel to images."""
+    """Raises `ConfigError` unless the task goes from images of one channel to images."""
     if not isinstance(task.inputs, sp.ImageInputs) or not isinstance(task.space, sp.RealGrid):
         raise sp.ConfigError(
             f"{type(component).__name__} requires grayscale images as inputs and outputs; found "
@@ -214,8 +214,8 @@ def require_images(component: sp.Component, task: sp.Task) -> None:
 
 
 def require_filters(size: int, task: sp.Task, block: int = 1) -> None:
-    """Raise `ConfigError` unless filters of `size` blocks, of `block` pixels each, have a middle, and fit into the
-    images that are trained on."""
+    """Raises `ConfigError` unless filters of `size` blocks, of `block` pixels each, have a middle, and fit into the
+    training images."""
     if size % 2 == 0:
         raise sp.ConfigError(f"found size={size}; expected an odd number, so that filters have a centre")
     smallest = task.inputs.smallest

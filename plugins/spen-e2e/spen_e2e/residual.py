@@ -17,8 +17,8 @@ class ResidualPrior(ImagePrior):
     """prior(y) = Σ over blocks of vᵀ h_L, h_0 = SoftPlus(f_0 ∗ blocks(y)), h_l = h_{l−1} + SoftPlus(f_l ∗ h_{l−1}).
 
     The channels of blocks(y) are the pixels of each block of `block` × `block` (Zhang et al. 2018, FFDNet), so that a
-    convolution costs a block², and sees block times as far. An image whose sides are no multiples of `block` has
-    zeros behind its last pixels.
+    convolution costs block² times less, and sees block times as far. An image whose sides are not multiples of `block`
+    is padded with zeros after its last pixels.
     """
 
     class Config(ImagePrior.Config):
@@ -40,27 +40,27 @@ class ResidualPrior(ImagePrior):
         self.last = nn.Conv2d(n, 1, 1, bias=False)
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        blocks, inside = self._blocks(y, inside)
+        blocks, inside = self._split_blocks(y, inside)
         hidden = within(self.softplus(self.first(blocks)), inside)
         for layer in self.others:
             hidden = hidden + within(self.softplus(layer(hidden)), inside)
         return at_least_float32(self.last(hidden)).flatten(1).sum(-1)
 
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        blocks, inside = self._blocks(y, inside)
+        blocks, inside = self._split_blocks(y, inside)
         first = self.first(blocks)
         hidden, responses = within(self.softplus(first), inside), []
         for layer in self.others:
             responses.append(layer(hidden))
             hidden = hidden + within(self.softplus(responses[-1]), inside)
-        up = self.last.weight.flatten().view(-1, 1, 1)
+        gradient = self.last.weight.flatten().view(-1, 1, 1)
         for layer, values in zip(reversed(self.others), reversed(responses), strict=True):
-            up = up + back(within(up * self.rises(values), inside), layer)
-        slope = back(within(up * self.rises(first), inside), self.first)
+            gradient = gradient + back(within(gradient * self.rises(values), inside), layer)
+        slope = back(within(gradient * self.rises(first), inside), self.first)
         return F.pixel_shuffle(slope, self.config.block)[..., : y.shape[-2], : y.shape[-1]]
 
-    def _blocks(self, y: Tensor, inside: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Blocks of y, `(image, block², row, column)`, and those that have a pixel of the image, or None."""
+    def _split_blocks(self, y: Tensor, inside: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Blocks of y, `(image, block², row, column)`, and the mask of those with a pixel of the image, or None."""
         n = self.config.block
         rows, columns = (-size % n for size in y.shape[-2:])
         y = F.pad(y, (0, columns, 0, rows))

@@ -23,7 +23,7 @@ class Tree:
 
 
 def read_trees(path: Path) -> dict[tuple[str, ...], Tree]:
-    """The tree of each sentence of a CoNLL-U file, by its words; the first one of equal sentences."""
+    """The tree of each sentence of a CoNLL-U file, by its words; for equal sentences, the first tree."""
     trees: dict[tuple[str, ...], Tree] = {}
     for sentence in read_conllu(path, tags="deprel", columns={"head": "head"}):
         if sentence.words not in trees:
@@ -32,33 +32,37 @@ def read_trees(path: Path) -> dict[tuple[str, ...], Tree]:
 
 
 def make_tree(heads: Sequence[int], relations: Sequence[str], first: int = 0) -> Tree:
-    """A tree of heads from 0, -1 for none; `ValueError`, whose first argument is a word's number, from 0, if its head
-    is no word, or it is below itself. Its second says why, with heads as the user's file counts them, from `first`."""
+    """A tree of heads from 0, -1 for none.
+
+    Raises:
+        ValueError: a word's head is no word, or the word is its own ancestor. Its arguments are the word's number, from
+            0, and the problem, with heads counted from `first` as in the user's file.
+    """
     n = len(heads)
-    above = np.array(heads, dtype=np.int64)
-    wrong = np.flatnonzero((above < -1) | (above >= n))
-    if len(wrong):
-        raise ValueError(int(wrong[0]), f"head {heads[wrong[0]] + first} of {n} words")
-    at = above
+    parents = np.array(heads, dtype=np.int64)
+    invalid = np.flatnonzero((parents < -1) | (parents >= n))
+    if len(invalid):
+        raise ValueError(int(invalid[0]), f"head {heads[invalid[0]] + first} of {n} words")
+    ancestors = parents
     for _ in range(n):
-        at = np.where(at >= 0, above[at], -1)
-    if (at >= 0).any():
-        raise ValueError(int(np.flatnonzero(at >= 0)[0]), "a word that is its own ancestor")
+        ancestors = np.where(ancestors >= 0, parents[ancestors], -1)
+    if (ancestors >= 0).any():
+        raise ValueError(int(np.flatnonzero(ancestors >= 0)[0]), "a word that is its own ancestor")
     return Tree(tuple(heads), tuple(relations))
 
 
 def _check_tree(path: Path, sentence: TaggedSentence) -> Tree:
-    wanted = "the number of another word of the sentence, or 0 for the root"
+    expected = "the number of another word of the sentence, or 0 for the root"
     heads = []
     for i, head in enumerate(sentence.columns["head"]):
         if not head.isascii() or not head.isdigit():
-            raise DataError(path, sentence.line_of(i), f"{head!r} as a word's head", wanted)
+            raise DataError(path, sentence.line_of(i), f"{head!r} as a word's head", expected)
         heads.append(int(head) - 1)
     try:
         return make_tree(heads, sentence.tags or (), first=1)
     except ValueError as error:
         word, problem = error.args
-        raise DataError(path, sentence.line_of(word), problem, wanted) from None
+        raise DataError(path, sentence.line_of(word), problem, expected) from None
 
 
 TREE_CANDIDATES = (
@@ -71,36 +75,36 @@ TREE_CANDIDATES = (
 def tree_candidates(tree: Tree) -> np.ndarray:
     """Spans that may be arguments, `(candidate, 2)` first and last word, in order: single words; subtrees that are
     spans, and these without their outermost punctuation; what follows a copula in its subtree (PropBank's ARG2 of be,
-    which is the head of UD's tree). Words that are punctuation are no candidates."""
+    which is the head of UD's tree). Punctuation marks are not candidates."""
     n = len(tree.heads)
-    above, words = np.array(tree.heads), np.arange(n)
+    parents, words = np.array(tree.heads), np.arange(n)
     relations = [relation.partition(":")[0] for relation in tree.relations]
     first, last, size = words.copy(), words.copy(), np.ones(n, dtype=np.int64)
-    at = above
-    while (at >= 0).any():
-        below = at >= 0
-        np.minimum.at(first, at[below], words[below])
-        np.maximum.at(last, at[below], words[below])
-        np.add.at(size, at[below], 1)
-        at = np.where(below, above[at], -1)
+    ancestors = parents
+    while (ancestors >= 0).any():
+        has_ancestor = ancestors >= 0
+        np.minimum.at(first, ancestors[has_ancestor], words[has_ancestor])
+        np.maximum.at(last, ancestors[has_ancestor], words[has_ancestor])
+        np.add.at(size, ancestors[has_ancestor], 1)
+        ancestors = np.where(has_ancestor, parents[ancestors], -1)
 
-    letters = np.array([relation != "punct" for relation in relations])
-    # The nearest word that is no punctuation, from each on to the right and to the left; n and -1 without one.
-    right = np.minimum.accumulate(np.where(letters, words, n)[::-1])[::-1]
-    left = np.maximum.accumulate(np.where(letters, words, -1))
+    is_word = np.array([relation != "punct" for relation in relations])
+    # The nearest word that is not punctuation, from each one on to the right and to the left; n and -1 without one.
+    next_word = np.minimum.accumulate(np.where(is_word, words, n)[::-1])[::-1]
+    previous_word = np.maximum.accumulate(np.where(is_word, words, -1))
     spans = np.stack([first, last], 1)[size == last - first + 1]
-    copulas = np.array([r == "cop" and above[i] >= 0 and i + 1 < n for i, r in enumerate(relations)], dtype=bool)
-    after = np.stack([words[copulas] + 1, last[above[copulas]]], 1)
-    after = after[after[:, 0] <= after[:, 1]]
-    inner = np.concatenate([spans, after])
-    inner = np.stack([right[inner[:, 0]], left[inner[:, 1]]], 1)
-    every = np.concatenate([np.stack([words, words], 1), spans, inner])
-    start, end = every.T
-    every = every[(start <= end) & ((start < end) | letters[start.clip(max=n - 1)])]
-    return np.unique(every, axis=0)
+    copulas = np.array([r == "cop" and parents[i] >= 0 and i + 1 < n for i, r in enumerate(relations)], dtype=bool)
+    complements = np.stack([words[copulas] + 1, last[parents[copulas]]], 1)
+    complements = complements[complements[:, 0] <= complements[:, 1]]
+    inner = np.concatenate([spans, complements])
+    inner = np.stack([next_word[inner[:, 0]], previous_word[inner[:, 1]]], 1)
+    candidates = np.concatenate([np.stack([words, words], 1), spans, inner])
+    start, end = candidates.T
+    candidates = candidates[(start <= end) & ((start < end) | is_word[start.clip(max=n - 1)])]
+    return np.unique(candidates, axis=0)
 
 
 def all_spans(words: int, longest: int) -> np.ndarray:
     """All spans of at most `longest` words, `(candidate, 2)` first and last word, in order."""
-    first, more = np.divmod(np.arange(words * longest), longest)
-    return np.stack([first, first + more], 1)[first + more < words]
+    first, offset = np.divmod(np.arange(words * longest), longest)
+    return np.stack([first, first + offset], 1)[first + offset < words]

@@ -65,43 +65,45 @@ class Unroll(sp.Trainer):
                 f"{type(net).__name__}. Use inference_net 'e2e.unrolled'"
             )
         names = [name for name, _ in model.named_parameters()]
-        begins = partial(_copy, config.copies)
+        start = partial(_copy_parameters, config.copies)
         _pair_copies(config.copies, model)
         stages = []
         if config.init_epochs and any(True for _ in net.net.parameters()):
-            alone = sp.net_stage(
+            init_stage = sp.net_stage(
                 model, task, config.init_epochs, config.net, config.patience, per_variable=config.per_variable
             )
-            stages.append(replace(alone, name="init", set=partial(_set_steps, 0)))
+            stages.append(replace(init_stage, name="init", set=partial(_set_steps, 0)))
         if config.clamped_epochs:
-            held = _find_below(names, config.clamp, "trainer.clamp") if config.clamp is not None else _find_local(names)
-            stages.append(self._make_stage(model, "clamped", config.clamped_epochs, held, begins))
-            begins = None
+            held_names = (
+                _find_below(names, config.clamp, "trainer.clamp") if config.clamp is not None else _find_local(names)
+            )
+            stages.append(self._make_stage(model, "clamped", config.clamped_epochs, held_names, start))
+            start = None
         if config.epochs:
-            # Both stages predict by the same steps, so that their scores compare.
-            stages.append(replace(self._make_stage(model, "all", config.epochs, (), begins), goes_on=begins is None))
-        stages[0] = replace(stages[0], start=partial(_begin, stages[0].start, task))
+            # Both stages predict by the same steps, so that their scores are comparable.
+            stages.append(replace(self._make_stage(model, "all", config.epochs, (), start), goes_on=start is None))
+        stages[0] = replace(stages[0], start=partial(_try_step, stages[0].start, task))
         return stages
 
-    def _make_stage(self, model: sp.Model, name: str, epochs: int, held: tuple[str, ...], start: Any) -> sp.Stage:
-        """A stage that trains what is not held, through the steps."""
-        others = sp.frozen_except(model, "energy", "inference_net")
+    def _make_stage(self, model: sp.Model, name: str, epochs: int, held_names: tuple[str, ...], start: Any) -> sp.Stage:
+        """A stage that trains all parameters that are not held, through the steps."""
+        other_parts = sp.frozen_except(model, "energy", "inference_net")
         trained = tuple(
             key
             for key, _ in model.named_parameters()
-            if key.split(".")[0] in ("energy", "inference_net") and key not in held
+            if key.split(".")[0] in ("energy", "inference_net") and key not in held_names
         )
         if not trained:
             raise sp.ConfigError(
                 f"stage {name!r} has nothing to train: trainer.clamp freezes all parameters; set clamped_epochs=0, or "
                 "list fewer prefixes"
             )
-        phase = sp.Phase("energy", trained, self._loss, self.config.energy, measures=self._measures)
+        phase = sp.Phase("energy", trained, self._compute_terms, self.config.energy, measures=self._measure)
         return sp.Stage(
             name,
             (phase,),
             epochs,
-            frozen=(*others, *held),
+            frozen=(*other_parts, *held_names),
             start=start,
             set=partial(_set_steps, None),
             patience=self.config.patience,
@@ -112,15 +114,15 @@ class Unroll(sp.Trainer):
         batch, proposal = context.batch, context.proposal
         if batch.gold is None:
             return [0 * proposal.logits.flatten(1).sum(1)] * 2  # with a graph: it may be the whole loss
-        each = batch.labelled.to(proposal.logits.dtype)
+        weights = batch.labelled.to(proposal.logits.dtype)
         if self.config.per_variable:
-            each = each / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
+            weights = weights / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
         return [
-            batch.weigh(-batch.gold_log_prob(proposal.space.independent(logits, batch.x.mask)) * each)
+            batch.weigh(-batch.gold_log_prob(proposal.space.independent(logits, batch.x.mask)) * weights)
             for logits in iterates(proposal)
         ]
 
-    def _loss(self, context: sp.Context) -> sp.Terms:
+    def _compute_terms(self, context: sp.Context) -> sp.Terms:
         """Eq. 9, or the last iterate's loss."""
         losses = self._compute_losses(context)[1:]
         if self.config.iterates == "last":
@@ -128,7 +130,7 @@ class Unroll(sp.Trainer):
         steps = len(losses)
         return {"iterates": sum(loss / (steps - t) for t, loss in enumerate(losses)) / steps}
 
-    def _measures(self, context: sp.Context) -> sp.Terms:
+    def _measure(self, context: sp.Context) -> sp.Terms:
         """The loss at the start and at the end of the steps, and learned step sizes."""
         with torch.no_grad():
             losses, net = self._compute_losses(context), context.model.inference_net
@@ -144,13 +146,13 @@ def _set_steps(steps: int | None, model: sp.Model) -> None:
     net.steps = net.config.steps if steps is None else steps
 
 
-def _begin(start: Any, task: sp.Task, model: sp.Model) -> None:
+def _try_step(start: Any, task: sp.Task, model: sp.Model) -> None:
     """Tries a training step's gradient on one example before training starts; see `Unrolled.forward`."""
     if start is not None:
         start(model)
     _set_steps(None, model)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    # As large as a training example is: an image itself may be far larger than the crops that memory is enough for.
+    # Augmented to the size of a training example: a whole image may be too large for the memory.
     example = task.part("train")[0]
     if isinstance(task, sp.Augments):
         example = task.augment(example, np.random.default_rng(0))
@@ -158,20 +160,20 @@ def _begin(start: Any, task: sp.Task, model: sp.Model) -> None:
         model.propose(task.collate([example]).to(device).x)
 
 
-def _find_below(names: Iterable[str], prefixes: Iterable[str], where: str) -> tuple[str, ...]:
-    """The names that are one of the prefixes or below one; `ConfigError` if a prefix has none."""
-    names, below = list(names), []
+def _find_below(names: Iterable[str], prefixes: Iterable[str], setting: str) -> tuple[str, ...]:
+    """The names that equal one of the prefixes or are below one; `ConfigError` if a prefix has none."""
+    names, selected = list(names), []
     for prefix in prefixes:
-        mine = [name for name in names if name == prefix or name.startswith(prefix + ".")]
-        if not mine:
+        matches = [name for name in names if name == prefix or name.startswith(prefix + ".")]
+        if not matches:
             parts = [name.split(".") for name in names]
             known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise sp.ConfigError(
-                f"{where}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, known)} Names "
+                f"{setting}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, known)} Names "
                 f"begin with: {', '.join(sorted(name for name in known if name.count('.') == 1))}"
             )
-        below += [name for name in mine if name not in below]
-    return tuple(below)
+        selected += [name for name in matches if name not in selected]
+    return tuple(selected)
 
 
 def _find_local(names: Iterable[str]) -> tuple[str, ...]:
@@ -185,25 +187,25 @@ def _find_local(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _pair_copies(copies: dict[str, str], model: sp.Model) -> list[tuple[Tensor, Tensor]]:
-    """Pairs of a parameter and the one that it is a copy of; `ConfigError` if a prefix has no parameters, or they have
-    other names or shapes than those to be copied."""
-    named = dict(model.named_parameters(remove_duplicate=False))
+    """Pairs of a parameter and its source; `ConfigError` if a prefix has no parameters, or if names or shapes of copies
+    and sources differ."""
+    params = dict(model.named_parameters(remove_duplicate=False))
     pairs = []
-    for to, of in copies.items():
-        _find_below(named, [of], "trainer.copies")
-        for name in _find_below(named, [to], "trainer.copies (set it to {} for an energy without such parts)"):
-            source = of + name.removeprefix(to)
-            if source not in named or named[name].shape != named[source].shape:
-                problem = f"has shape {tuple(named[source].shape)}" if source in named else "does not exist"
+    for prefix, source_prefix in copies.items():
+        _find_below(params, [source_prefix], "trainer.copies")
+        for name in _find_below(params, [prefix], "trainer.copies (set it to {} for an energy without such parts)"):
+            source = source_prefix + name.removeprefix(prefix)
+            if source not in params or params[name].shape != params[source].shape:
+                problem = f"has shape {tuple(params[source].shape)}" if source in params else "does not exist"
                 raise sp.ConfigError(
-                    f"trainer.copies: {name} of shape {tuple(named[name].shape)} cannot be a copy of {source}, which "
+                    f"trainer.copies: {name} of shape {tuple(params[name].shape)} cannot be a copy of {source}, which "
                     f"{problem}. Name another source, or set trainer.copies={{}}"
                 )
-            pairs.append((named[name], named[source]))
+            pairs.append((params[name], params[source]))
     return pairs
 
 
-def _copy(copies: dict[str, str], model: sp.Model) -> None:
+def _copy_parameters(copies: dict[str, str], model: sp.Model) -> None:
     with torch.no_grad():
-        for to, of in _pair_copies(copies, model):
-            to.copy_(of)
+        for target, source in _pair_copies(copies, model):
+            target.copy_(source)

@@ -22,7 +22,7 @@ class Unrolled(sp.InferenceNet):
     """y_T after T gradient steps on E(x, y) from another net's output, y_0 = Init(F(x)) (Belanger et al. 2017, Eq. 10).
 
     While gradients are recorded, those of the steps are too: a loss of the proposal trains the energy, the rates and
-    the net at the start. Otherwise the same steps take no memory. Real numbers have no logits: each method is then
+    the net at the start. Otherwise the same steps need no memory. Real numbers have no logits: each method is then
     plain gradient descent.
     """
 
@@ -71,10 +71,10 @@ class Unrolled(sp.InferenceNet):
             )
         self.net = net
         self.steps = config.steps
-        """T; a trainer that trains the net at the start alone sets it to 0 for that time."""
+        """T; 0 while a trainer trains only the net at the start."""
         if config.rates == "learned":
             self.log_rates = nn.Parameter(torch.full((config.steps,), math.log(config.lr)))
-        self._twice = False
+        self._has_second_derivative = False
 
     @property
     def rates(self) -> Sequence[float | Tensor]:
@@ -92,88 +92,94 @@ class Unrolled(sp.InferenceNet):
         start = self.net(x, energy if self.net.uses_energy else None)
         device = start.logits.device.type
         if torch.is_autocast_enabled(device):
-            # Gradients through steps in half precision have another direction. What the energy keeps of x may be in
-            # half precision already, so it is made again.
+            # Gradients through steps in half precision have another direction. What the energy stores of x may be in
+            # half precision already, so it is computed again.
             energy = energy.energy.at(x)
         with torch.autocast(device, enabled=False):
-            places = self._descend(energy, self._place(start), x.mask)
+            places = self._descend(energy, self._find_start(start), x.mask)
             logits = places if self.config.method != "projected" else [self.space.logits(y, x.mask) for y in places]
-            ys = tuple(self.space.relax(one, x.mask) for one in logits) if self.keep_iterates else ()
-        proposal = self.space.independent(logits[-1], x.mask, features=start.features, iterates=ys)
+            outputs = tuple(self.space.relax(values, x.mask) for values in logits) if self.keep_iterates else ()
+        proposal = self.space.independent(logits[-1], x.mask, features=start.features, iterates=outputs)
         if torch.is_grad_enabled():
             proposal.keep(_ITERATES, lambda: tuple(logits))
         return proposal
 
-    def _place(self, start: sp.Proposal) -> Tensor:
+    def _find_start(self, start: sp.Proposal) -> Tensor:
         """Returns the start of the descent: y, or its logits."""
         if self.config.method == "projected":
             return self.space.project(start.mean, start.mask)
-        # Dependent variables (a CRF's) have other marginals than their logits tell.
-        independent = type(start) is type(self.space.independent(start.logits, start.mask))
-        return start.logits if independent else self.space.logits(start.mean, start.mask)
+        # The marginals of dependent variables (a CRF's) differ from those of their logits.
+        is_independent = type(start) is type(self.space.independent(start.logits, start.mask))
+        return start.logits if is_independent else self.space.logits(start.mean, start.mask)
 
     def _descend(self, energy: sp.BoundEnergy, place: Tensor, mask: Tensor | None) -> list[Tensor]:
         """Places y_0 to y_T of the descent; those after its end are equal to the last."""
-        config, recorded = self.config, torch.is_grad_enabled()
-        closed = type(energy.energy).gradient is not sp.Energy.gradient
-        look = self._make_look(energy, place, mask, closed)
-        step, places, moving = Gradient(config.lr, config.momentum), [place], None
+        config, is_recorded = self.config, torch.is_grad_enabled()
+        has_gradient = type(energy.energy).gradient is not sp.Energy.gradient
+        evaluate = self._make_evaluation(energy, place, mask, has_gradient)
+        step, places, is_moving = Gradient(config.lr, config.momentum), [place], None
         for rate in self.rates[: self.steps]:
-            y, _, gradient = look(place)
-            if recorded and not closed and not self._twice:
+            y, _, gradient = evaluate(place)
+            if is_recorded and not has_gradient and not self._has_second_derivative:
                 self._require_second_derivative(energy, y, gradient)
             step.lr = rate
-            new = step(place, gradient)
+            next_place = step(place, gradient)
             if config.method == "projected":
-                new = self.space.project(new, mask)
+                next_place = self.space.project(next_place, mask)
             if config.tolerance:
-                new, moving = self._stand_still(place, new, mask, moving)
-            place = new
+                next_place, is_moving = self._stand_still(place, next_place, mask, is_moving)
+            place = next_place
             places.append(place)
-            if moving is not None and not moving.any():
+            if is_moving is not None and not is_moving.any():
                 break
         places += places[-1:] * (self.steps + 1 - len(places))
-        if not recorded and not torch.isfinite(place).all():
+        if not is_recorded and not torch.isfinite(place).all():
             self._raise_divergence(places)
         return places
 
-    def _make_look(self, energy: sp.BoundEnergy, place: Tensor, mask: Tensor | None, closed: bool) -> Callable:
-        """A function from a place to y, the objective and its gradient, as `gradient_at`."""
-        config, recorded = self.config, torch.is_grad_enabled()
+    def _make_evaluation(
+        self, energy: sp.BoundEnergy, place: Tensor, mask: Tensor | None, has_gradient: bool
+    ) -> Callable:
+        """A function from a place to y, the objective and its gradient, like `gradient_at`."""
+        config, is_recorded = self.config, torch.is_grad_enabled()
         to_y = self.space.project if config.method == "projected" else self.space.relax
 
         def objective(y: Tensor) -> Tensor:
             value = energy(y)
             return value - config.entropy * entropy(self.space, y) if config.entropy else value
 
-        if closed and config.method != "logits" and not config.entropy:
+        if has_gradient and config.method != "logits" and not config.entropy:
 
-            def look(place: Tensor) -> tuple[Tensor, None, Tensor]:
+            def evaluate(place: Tensor) -> tuple[Tensor, None, Tensor]:
                 y = to_y(place, mask)
                 return y, None, energy.gradient(y)
 
         else:
-            look = partial(gradient_at, objective, self.space, mask=mask, method=config.method, create_graph=recorded)
-        if not (recorded and config.checkpoint and self.steps):
-            return look
-        # What the energy keeps of x is made outside of the part that is computed again.
+            evaluate = partial(
+                gradient_at, objective, self.space, mask=mask, method=config.method, create_graph=is_recorded
+            )
+        if not (is_recorded and config.checkpoint and self.steps):
+            return evaluate
+        # What the energy stores of x is computed outside of the checkpoint.
         with torch.no_grad(), torch.random.fork_rng([place.device] if place.is_cuda else []):
             energy(place if config.method == "projected" else to_y(place, mask))
-        return partial(checkpoint, look, use_reentrant=False)
+        return partial(checkpoint, evaluate, use_reentrant=False)
 
     def _stand_still(
-        self, old: Tensor, new: Tensor, mask: Tensor | None, moving: Tensor | None
+        self, place: Tensor, next_place: Tensor, mask: Tensor | None, was_moving: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """The new place, or the old one where a `(batch, sample)` stands still; and what moves from now on."""
-        if moving is not None:
-            new = torch.where(moving.view(*moving.shape, *[1] * (new.dim() - 2)), new, old)
+        """The next place, or the old one for still samples; and true for moving samples, `(batch, sample)`."""
+        if was_moving is not None:
+            next_place = torch.where(
+                was_moving.view(*was_moving.shape, *[1] * (next_place.dim() - 2)), next_place, place
+            )
         with torch.no_grad():
             to_y = self.space.project if self.config.method == "projected" else self.space.relax
-            moves = (to_y(new, mask) - to_y(old, mask)).abs().flatten(2).amax(-1) >= self.config.tolerance
-        return new, moves
+            is_moving = (to_y(next_place, mask) - to_y(place, mask)).abs().flatten(2).amax(-1) >= self.config.tolerance
+        return next_place, is_moving
 
     def _require_second_derivative(self, energy: sp.BoundEnergy, y: Tensor, gradient: Tensor) -> None:
-        """Raise `ConfigError` if the gradient of the energy can't be differentiated; once for a net."""
+        """Raises `ConfigError` if the gradient of the energy can't be differentiated; checked once per net."""
         name = type(energy.energy).__name__
         if not gradient.requires_grad:
             if any(p.requires_grad for p in energy.energy.parameters()):
@@ -192,10 +198,10 @@ class Unrolled(sp.InferenceNet):
                 f"training through gradient steps requires the energy's second derivative in y, and {name} has none: "
                 f"{reason}. Use another energy, or another implementation of that operation"
             ) from error
-        self._twice = True
+        self._has_second_derivative = True
 
     def _raise_divergence(self, places: Sequence[Tensor]) -> None:
-        """Raise the `RunError` that names the step that led to no finite number."""
+        """Raises a `RunError` with the number of the step that led to NaN or infinity."""
         first = next(t for t, place in enumerate(places) if not torch.isfinite(place).all())
         if not first:
             raise sp.RunError(f"the output of inference_net.net ({type(self.net).__name__}) is NaN or infinite")
@@ -207,6 +213,6 @@ class Unrolled(sp.InferenceNet):
 
 
 def iterates(proposal: sp.Proposal) -> tuple[Tensor, ...]:
-    """Logits y_0 to y_T, `(batch, 1, *variables)` each, behind a proposal of an `Unrolled` made while gradients are
-    recorded; of any other, its own logits alone."""
+    """Logits y_0 to y_T, `(batch, 1, *variables)` each, of a proposal that an `Unrolled` made while gradients were
+    recorded; of any other proposal, its own logits only."""
     return proposal.keep(_ITERATES, lambda: (proposal.logits,))

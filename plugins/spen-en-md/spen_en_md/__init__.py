@@ -1,8 +1,8 @@
 """An English pipeline over one pretrained encoder: `spacy.load("spen_en_md")`.
 
-Parts of speech (`token.pos_`, `token.tag_`), names (`doc.ents`), predicates with their senses and arguments
-(`doc._.srl`), each with a calibrated probability, by nets that share one MiniLM; sentences, lemmas and features of
-words by spaCy's own components.
+Nets that share one MiniLM predict parts of speech (`token.pos_`, `token.tag_`), names (`doc.ents`), and predicates
+with their senses and arguments (`doc._.srl`), each with a calibrated probability. spaCy's own components add sentences,
+lemmas and features of words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PIPELINE = Path(__file__).parent / "pipeline"
 
 
 def load(**overrides: Any) -> Language:
-    """The pipeline, as `spacy.load` calls it, with the arguments of `spacy.load`."""
+    """Loads the pipeline with the arguments of `spacy.load`, which calls this function."""
     from spacy.util import load_model_from_path
 
     return load_model_from_path(PIPELINE, **overrides)
@@ -44,5 +44,5 @@ def spen_srl_md() -> Path:
 
 @hookimpl
 def spen_model() -> Functions:
-    # Without a name, components of any pipeline take spen_en's.
+    # A component without a model's name uses spen_en's model.
     return {"spen_ner_md": spen_ner_md, "spen_pos_md": spen_pos_md, "spen_srl_md": spen_srl_md}

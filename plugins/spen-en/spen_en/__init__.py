@@ -1,8 +1,8 @@
 """A small English pipeline: `spacy.load("spen_en")`.
 
-Parts of speech (`token.pos_`, `token.tag_`), names (`doc.ents`), predicates and their arguments (`doc._.srl`), each
-with a calibrated probability; sentences, lemmas and features of words by spaCy's own components.
-`python -m spen_en TEXT` shows the former.
+It predicts parts of speech (`token.pos_`, `token.tag_`), names (`doc.ents`), and predicates with their arguments
+(`doc._.srl`), each with a calibrated probability; `python -m spen_en TEXT` shows them. spaCy's own components add
+sentences, lemmas and features of words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PIPELINE = Path(__file__).parent / "pipeline"
 
 
 def load(**overrides: Any) -> Language:
-    """The pipeline, as `spacy.load` calls it, with the arguments of `spacy.load`."""
+    """Loads the pipeline with the arguments of `spacy.load`, which calls this function."""
     from spacy.util import load_model_from_path
 
     return load_model_from_path(PIPELINE, **overrides)

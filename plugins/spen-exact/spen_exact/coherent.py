@@ -14,7 +14,7 @@ from spen_plugins.nn import Forest, at_least_float32, inner_product
 
 
 def sum_upward(scores: Tensor, forest: Forest) -> Tensor:
-    """Log-odds of each label if its parent is on, s_i + Σ_c ln(1 + exp(those of child c)), `(..., label)`."""
+    """Log-odds of each label if its parent is on, s_i + Σ_c ln(1 + exp(log-odds of child c)), `(..., label)`."""
     odds = at_least_float32(scores)
     for level in reversed(forest.levels):
         labels, parents = level.labels.to(odds.device), level.parents.to(odds.device)
@@ -43,7 +43,7 @@ def multiply_downward(p: Tensor, forest: Forest) -> Tensor:
 class CoherentLabels(Proposal):
     """q(y | x) ∝ exp(Σ_i s_i y_i) over sets in which a label implies its parent; `logits` are the s_i.
 
-    `log_prob` is −∞ of any other set, and of a relaxed y in which a label is above its parent.
+    `log_prob` is −∞ for any other set, and for a relaxed y in which a label is above its parent.
     """
 
     space: LabelSet
@@ -83,7 +83,7 @@ class CoherentLabels(Proposal):
         return multiply_downward((noise < p).to(self.logits.dtype), self._forest)
 
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        """Relaxed draws of each label if its parent is on (concrete), times those of its ancestors."""
+        """Relaxed (concrete) draws of each label given its parent, times those of its ancestors."""
         odds = self._odds.unsqueeze(1)
         u = torch.rand(odds.shape[0], n, odds.shape[-1], device=odds.device, dtype=odds.dtype)
         return multiply_downward(torch.sigmoid((odds + torch.logit(u, eps=1e-7)) / temperature), self._forest)
@@ -96,7 +96,7 @@ class CoherentLabels(Proposal):
 
     @cached_property
     def mode(self) -> Tensor:
-        """By the largest instead of the sum of a subtree's scores: on, if that is above 0 and the parent is on."""
+        """The most probable set: a label is on if its subtree's largest score is above 0 and its parent is on."""
         odds = at_least_float32(self.logits[:, 0].detach())
         for level in reversed(self._forest.levels):
             labels, parents = level.labels.to(odds.device), level.parents.to(odds.device)
@@ -104,45 +104,46 @@ class CoherentLabels(Proposal):
         return multiply_downward((odds > 0).to(self.logits.dtype), self._forest).unsqueeze(1)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k best ways through the labels in preorder, in which a label that is off leads past its descendants."""
+        """The k best paths through the labels in preorder, in which a label that is off skips its descendants."""
         with torch.no_grad():
             scores = at_least_float32(self.logits[:, 0])
             order, ends = self._forest.preorder
-            last = scores.new_full((len(scores), k), -torch.inf)
-            last[:, 0] = 0
-            best, pointers = {len(order): last}, {}
+            initial = scores.new_full((len(scores), k), -torch.inf)
+            initial[:, 0] = 0
+            best, pointers = {len(order): initial}, {}
             for place in range(len(order) - 1, -1, -1):
-                taken = best[place + 1] + scores[:, order[place], None]
-                best[place], pointers[place] = torch.cat([best[ends[place]], taken], 1).topk(k, 1)
+                with_label = best[place + 1] + scores[:, order[place], None]
+                best[place], pointers[place] = torch.cat([best[ends[place]], with_label], 1).topk(k, 1)
             value = best[0]
             rank = torch.arange(k, device=scores.device).expand(len(scores), k)
             rank = torch.where(value == -torch.inf, 0, rank)
             y = torch.zeros(len(scores), k, len(order), device=scores.device, dtype=self.logits.dtype)
-            at = torch.zeros_like(rank)
+            position = torch.zeros_like(rank)
             for place, label in enumerate(order):
                 pointer = pointers[place].gather(1, rank)
-                here, is_on = at == place, pointer >= k
-                y[:, :, label] = (here & is_on).to(y.dtype)
-                at = torch.where(here, torch.where(is_on, place + 1, ends[place]), at)
-                rank = torch.where(here, pointer % k, rank)
+                is_reached, is_on = position == place, pointer >= k
+                y[:, :, label] = (is_reached & is_on).to(y.dtype)
+                position = torch.where(is_reached, torch.where(is_on, place + 1, ends[place]), position)
+                rank = torch.where(is_reached, pointer % k, rank)
             return y, value - self.log_z.detach().unsqueeze(1)
 
     def label_powers(self, t: Tensor) -> Tensor:
-        """Sums over ways through the labels in preorder, in which a label that is off leads past its descendants."""
+        """Sums over paths through the labels in preorder, in which a label that is off skips its descendants."""
         with torch.no_grad():
             odds = sum_upward(self.logits[:, 0].double(), self._forest).t().unsqueeze(2)
             on, off = torch.sigmoid(odds) * t, torch.sigmoid(-odds)  # (label, batch, point), (label, batch, 1)
             order, ends = self._forest.preorder
             sums = on.new_zeros(2, len(order) + 1, *on.shape[1:])
             sums[0, 0] = sums[1, -1] = 1
-            on_of, off_of = on.unbind(), off.unbind()
-            before, after = sums[0].unbind(), sums[1].unbind()  # of ways to a place, and from it to the end
+            on_rows, off_rows = on.unbind(), off.unbind()
+            # Over paths to a place, and from it to the end.
+            prefix_sums, suffix_sums = sums[0].unbind(), sums[1].unbind()
             for place in range(len(order) - 1, -1, -1):
                 label = order[place]
-                torch.mul(on_of[label], after[place + 1], out=after[place])
-                after[place].addcmul_(off_of[label], after[ends[place]])
+                torch.mul(on_rows[label], suffix_sums[place + 1], out=suffix_sums[place])
+                suffix_sums[place].addcmul_(off_rows[label], suffix_sums[ends[place]])
             for place, label in enumerate(order):
-                before[ends[place]].addcmul_(before[place], off_of[label])
-                before[place + 1].add_(on_of[label].mul_(before[place]))
-                on_of[label].mul_(after[place + 1])
+                prefix_sums[ends[place]].addcmul_(prefix_sums[place], off_rows[label])
+                prefix_sums[place + 1].add_(on_rows[label].mul_(prefix_sums[place]))
+                on_rows[label].mul_(suffix_sums[place + 1])
             return on.permute(1, 2, 0)

@@ -30,7 +30,7 @@ def potential(counts: Tensor, y: Tensor) -> Tensor:
 
 
 def log_partition(scores: Tensor, log_law: Tensor, counts: Tensor) -> Tensor:
-    """ln Σ_y exp(Σ_i s_i y_i + c_|y|), `(batch,)`: that of independent labels, and of the mean of e^c under them."""
+    """ln Σ_y exp(Σ_i s_i y_i + c_|y|), `(batch,)`: ln Z of independent labels plus ln of the mean of e^c."""
     softplus = F.softplus(scores).sum(-1)
     return softplus + torch.logsumexp(log_law + counts, -1)
 
@@ -60,8 +60,8 @@ class CountedLabels(DependentLabels):
             return log_sizes(self._scores, self.counts.shape[1] - 1)
 
     @cached_property
-    def _possible(self) -> Tensor:
-        """The c, −∞ of sizes whose sets all underflow: e^c may be so large there that gradients overflow."""
+    def _possible_counts(self) -> Tensor:
+        """The c, with −∞ for sizes whose sets all underflow: e^c may be so large there that gradients overflow."""
         with self.restore_grad_mode():
             log_law = self._sizes[1]
             return self._counts.masked_fill(log_law < math.log(torch.finfo(log_law.dtype).tiny) + 1e-3, -torch.inf)
@@ -77,9 +77,9 @@ class CountedLabels(DependentLabels):
         """Marginals, `(batch, 1, label)`, differentiable."""
         with self.restore_grad_mode():
             tree, log_law = self._sizes
-            largest = (log_law + self._possible).amax(1, keepdim=True)
+            largest = (log_law + self._possible_counts).amax(1, keepdim=True)
             limit = math.log(torch.finfo(largest.dtype).max) - 5
-            return tree.marginals((self._possible - largest).clamp(max=limit).exp()).unsqueeze(1)
+            return tree.marginals((self._possible_counts - largest).clamp(max=limit).exp()).unsqueeze(1)
 
     def log_prob(self, y: Tensor) -> Tensor:
         return inner_product(self._scores, y) + potential(self._counts, y) - self.log_z.unsqueeze(1)
@@ -88,7 +88,7 @@ class CountedLabels(DependentLabels):
         """Exact draws: a size, then that many labels (conditional Bernoulli, Chen & Liu 1997)."""
         with torch.no_grad():
             tree, log_law = self._sizes
-            sizes = torch.multinomial(torch.softmax(log_law + self._possible, -1), n, replacement=True)
+            sizes = torch.multinomial(torch.softmax(log_law + self._possible_counts, -1), n, replacement=True)
             return tree.sample(sizes).to(self.logits.dtype)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
@@ -115,40 +115,44 @@ class CountedLabels(DependentLabels):
 def _list_best(scores: Tensor, counts: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best sets, `(batch, k, label)`, and their scores, `(batch, k)`, −∞ where there are no more.
 
-    Only sizes count whose best set, that of the largest scores, is among the k best of these. Of each, the k best sets
-    differ from the best in the k − 1 labels on either side of its end: all others would make room for a better set by
-    more than k − 1 exchanges of one label.
+    A size counts only if its best set, that of the largest scores, is among the k best of all sizes. The k best sets of
+    a size differ from its best one only in the k − 1 labels on either side of its end: more than k − 1 exchanges of one
+    label improve any other set.
 
     Args:
         scores: in descending order, `(batch, label)`.
-        counts: as of `CountedLabels`.
+        counts: as in `CountedLabels`.
     """
     labels = scores.shape[1]
     size, width = torch.arange(labels + 1, device=scores.device), min(k - 1, labels)
     value = F.pad(scores.cumsum(1), (1, 0)) + counts[:, size.clamp(max=counts.shape[1] - 1)]
     value, sizes = value.topk(min(k, labels + 1), 1)
-    at = sizes.unsqueeze(2) + torch.arange(-width, width, device=scores.device)  # (batch, size, place)
-    exists = (at >= 0) & (at < labels)
-    near = scores.gather(1, at.clamp(0, labels - 1).flatten(1)).view_as(at).masked_fill(~exists, -torch.inf)
-    before = torch.where(exists & (at < sizes.unsqueeze(2)), near, 0).sum(2)
+    positions = sizes.unsqueeze(2) + torch.arange(-width, width, device=scores.device)  # (batch, size, place)
+    exists = (positions >= 0) & (positions < labels)
+    nearby_scores = (
+        scores.gather(1, positions.clamp(0, labels - 1).flatten(1)).view_as(positions).masked_fill(~exists, -torch.inf)
+    )
+    kept_scores = torch.where(exists & (positions < sizes.unsqueeze(2)), nearby_scores, 0).sum(2)
 
-    best = scores.new_full((*sizes.shape, width + 1, k), -torch.inf)  # by the number of places taken
-    best[:, :, 0, 0] = 0
+    partial_scores = scores.new_full((*sizes.shape, width + 1, k), -torch.inf)  # by the number of places taken
+    partial_scores[:, :, 0, 0] = 0
     pointers = []
     for place in range(2 * width):
-        taken = F.pad(best[:, :, :-1], (0, 0, 1, 0), value=-torch.inf) + near[:, :, place, None, None]
-        best, pointer = torch.cat([best, taken], 3).topk(k, 3)
+        with_label = (
+            F.pad(partial_scores[:, :, :-1], (0, 0, 1, 0), value=-torch.inf) + nearby_scores[:, :, place, None, None]
+        )
+        partial_scores, pointer = torch.cat([partial_scores, with_label], 3).topk(k, 3)
         pointers.append(pointer.flatten(1))
     state = sizes.clamp(max=width)
-    ends = best.gather(2, state[:, :, None, None].expand(-1, -1, 1, k))[:, :, 0]
-    value, found = (value.unsqueeze(2) - before.unsqueeze(2) + ends).flatten(1).topk(k, 1)
-    found = torch.where(value == -torch.inf, found[:, :1], found)
-    which, rank = found // k, found % k
-    state = state.gather(1, which)
-    y = (torch.arange(labels + 1, device=scores.device) < sizes.gather(1, which).unsqueeze(2)).to(scores.dtype)
-    places = at.masked_fill(~exists, labels).gather(1, which.unsqueeze(2).expand(-1, -1, 2 * width))
+    totals = partial_scores.gather(2, state[:, :, None, None].expand(-1, -1, 1, k))[:, :, 0]
+    value, indices = (value.unsqueeze(2) - kept_scores.unsqueeze(2) + totals).flatten(1).topk(k, 1)
+    indices = torch.where(value == -torch.inf, indices[:, :1], indices)
+    size_numbers, rank = indices // k, indices % k
+    state = state.gather(1, size_numbers)
+    y = (torch.arange(labels + 1, device=scores.device) < sizes.gather(1, size_numbers).unsqueeze(2)).to(scores.dtype)
+    places = positions.masked_fill(~exists, labels).gather(1, size_numbers.unsqueeze(2).expand(-1, -1, 2 * width))
     for place in range(2 * width - 1, -1, -1):
-        pointer = pointers[place].gather(1, (which * (width + 1) + state) * k + rank)
+        pointer = pointers[place].gather(1, (size_numbers * (width + 1) + state) * k + rank)
         y.scatter_(2, places[:, :, place, None], (pointer >= k).to(y.dtype).unsqueeze(2))
         state, rank = state - (pointer >= k).long(), pointer % k
     return y[..., :labels], value

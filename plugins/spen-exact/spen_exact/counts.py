@@ -1,4 +1,4 @@
-"""Energy and inference net `counts`: label sets with a free potential on how many labels there are."""
+"""Energy and inference net `counts`: label sets with a free potential on the number of labels."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from spen_plugins import BoundEnergy, FeatureNetwork, InferenceNet, Proposal, Ta
 from spen_plugins.nn import at_least_float32, inner_product
 
 MORE = 2
-"""Sizes above the largest of the training part that have a potential of their own."""
+"""Number of sizes above the largest one in the training part that have their own potential."""
 
 
 def make_counts(component: nn.Module) -> nn.Linear:
-    """The layer of c_0(x), c_1(x), …, which start from 0. Sizes above the cap, the largest set in training plus two,
-    share the last one, so that no set has probability 0."""
+    """Returns the layer of c_0(x), c_1(x), …, which start from 0. Sizes above the cap, the largest set in training plus
+    two, share the last one, so that no set has probability 0."""
     labels, largest = len(component.space.labels), component.space.largest
-    top = labels if largest is None else min(labels, largest + MORE + 1)
-    layer = nn.Linear(component.features.output_dim, top + 1)
+    last_size = labels if largest is None else min(labels, largest + MORE + 1)
+    layer = nn.Linear(component.features.output_dim, last_size + 1)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
@@ -44,8 +44,8 @@ class Counts(InferenceNet):
 
 
 class CountsEnergy(StructuredEnergy):
-    """E(x, y) = −Σ_i s_i(x) y_i − c_|y|(x); of a relaxed y, with the expectation of c under independent labels of these
-    means, its multilinear extension."""
+    """E(x, y) = −Σ_i s_i(x) y_i − c_|y|(x); for a relaxed y, with the expectation of c under independent labels with
+    these means, its multilinear extension."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)

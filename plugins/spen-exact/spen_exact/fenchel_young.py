@@ -15,8 +15,8 @@ class FenchelYoung(sp.EnergyLoss):
     """E_Z[max_y' −E(x, y') + σ Z · y'] + E(x, y), Z standard Gaussian noise on each variable (Berthet et al. 2020;
     Blondel et al. 2022 for losses of energies).
 
-    The maximum is exact, so that only energies with an exact search take part (`Energy.modes`). Its gradient is
-    that of −E at the outputs found (Danskin's theorem): for linear energies, the mean output under noise less gold.
+    The maximum is exact, so the loss requires an energy with an exact search (`Energy.modes`). Its gradient is that of
+    −E at these modes (Danskin's theorem): for linear energies, the mean output under noise minus gold.
     """
 
     class Config(sp.Config):
@@ -40,7 +40,7 @@ class FenchelYoung(sp.EnergyLoss):
             return 0 * energy(proposal.mean)[:, 0]
         gold, c = batch.gold, self.config
         noise = c.std * torch.randn(len(batch), c.samples, *gold.shape[2:], dtype=gold.dtype, device=gold.device)
-        found = energy.modes(noise)
-        energies = energy(torch.cat([gold, found], 1))
-        moved = (noise * found).flatten(2).sum(-1)
-        return (energies[:, 0] + (moved - energies[:, 1:]).mean(1)) * batch.labelled
+        modes = energy.modes(noise)
+        energies = energy(torch.cat([gold, modes], 1))
+        noise_scores = (noise * modes).flatten(2).sum(-1)
+        return (energies[:, 0] + (noise_scores - energies[:, 1:]).mean(1)) * batch.labelled

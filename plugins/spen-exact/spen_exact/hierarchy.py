@@ -13,23 +13,23 @@ from spen_plugins.nn import inner_product, training_labels
 
 
 def check_hierarchy(component: Component, task: Task) -> None:
-    """Raise ConfigError unless the labels have a hierarchy, and all gold of the training part obeys it."""
+    """Raises `ConfigError` unless the labels have a hierarchy, and all gold of the training part obeys it."""
     forest = component.space.forest
     if forest is None:
         raise ConfigError(
             f"{type(component).__name__} requires a label hierarchy, and the data has none; set task.hierarchy=FILE, "
             "a file of lines 'child parent', or use another method"
         )
-    wrong, pair = 0, None
+    violations, pair = 0, None
     for gold in training_labels(task):
-        violates = gold[:, forest.children] & ~gold[:, forest.above]
-        if violates.any():
-            wrong += int(violates.any(1).sum())
-            edge = int(violates.any(0).int().argmax())
+        is_violated = gold[:, forest.children] & ~gold[:, forest.above]
+        if is_violated.any():
+            violations += int(is_violated.any(1).sum())
+            edge = int(is_violated.any(0).int().argmax())
             pair = pair or (forest.names[int(forest.children[edge])], forest.names[int(forest.above[edge])])
     if pair is not None:
         raise ConfigError(
-            f"{type(component).__name__}: {wrong} training examples have a label without its parent, such as "
+            f"{type(component).__name__}: {violations} training examples have a label without its parent, such as "
             f"{pair[0]!r} without {pair[1]!r}; add the parents"
         )
 
@@ -51,8 +51,8 @@ class Hierarchy(InferenceNet):
 
 
 class HierarchyEnergy(StructuredEnergy):
-    """E(x, y) = −Σ_i s_i(x) y_i, with ln Z over the sets that have each label's parent: all others have probability 0,
-    and an energy that is linear in y only between coherent ones."""
+    """E(x, y) = −Σ_i s_i(x) y_i, with ln Z over the sets that have each label's parent. All other sets have
+    probability 0: their energy only interpolates between coherent sets."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)

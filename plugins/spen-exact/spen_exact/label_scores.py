@@ -1,4 +1,4 @@
-"""The scores of single labels, which all structures over label sets have."""
+"""The scores of single labels, which all structures over label sets share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def make_scores(component: Component, bias: bool = False) -> nn.Linear:
     """The layer of the scores s_i(x), on the component's features.
 
     Raises:
-        ConfigError: the outputs are no label sets.
+        ConfigError: the outputs are not label sets.
     """
     if not isinstance(component.space, LabelSet):
         raise ConfigError(

@@ -15,14 +15,14 @@ from spen_plugins import BoundEnergy, FeatureNetwork, InferenceNet, Mixture, Pro
 from spen_plugins.nn import take_vectors
 
 CANDIDATES = 16
-"""The least number of best sets of each component among which the mixture's are."""
+"""Minimal number of each component's best sets from which the mixture's best ones are chosen."""
 
 
 @dataclass(frozen=True)
 class LabelMixture(Mixture):
     """A mixture of independent labels whose `mode` is approximate: the most probable of the components' best sets.
 
-    `k_best` are likewise the k most probable of the components' k best, at least 16 of each.
+    Likewise, `k_best` has the k most probable of the components' k best sets, at least 16 of each.
     """
 
     @cached_property
@@ -34,13 +34,13 @@ class LabelMixture(Mixture):
             best = [component.k_best(max(k, CANDIDATES)) for component in self.components]
             y = torch.cat([sets for sets, _ in best], 1)
             exists = torch.cat([log_q for _, log_q in best], 1) > -torch.inf
-            size, both = y.sum(2), y @ y.transpose(1, 2)
-            equal = size.unsqueeze(1) + size.unsqueeze(2) - 2 * both < 0.5
-            is_first = ~equal.tril(-1).any(2)
+            sizes, overlaps = y.sum(2), y @ y.transpose(1, 2)
+            is_equal = sizes.unsqueeze(1) + sizes.unsqueeze(2) - 2 * overlaps < 0.5
+            is_first = ~is_equal.tril(-1).any(2)
             log_q = self.log_prob(y).masked_fill(~(exists & is_first), -torch.inf)
-            log_q, at = log_q.topk(k, 1)
-            at = torch.where(log_q == -torch.inf, at[:, :1], at)
-            return take_vectors(y, at), log_q
+            log_q, indices = log_q.topk(k, 1)
+            indices = torch.where(log_q == -torch.inf, indices[:, :1], indices)
+            return take_vectors(y, indices), log_q
 
 
 class MixtureConfig(LabelScoresConfig):

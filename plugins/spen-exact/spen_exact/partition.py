@@ -51,9 +51,9 @@ class Partition(sp.EnergyLoss):
             noise = proposal.density(y)
         energies = energy(torch.cat([batch.gold.to(y), y], 1))
         weights = -energies[:, 1:] - noise
-        tau = self._tau(batch, weights)
+        tau = self._compute_tau(batch, weights)
         exponent = weights - tau.unsqueeze(1)
-        sums = _tangent_exp(exponent, self.config.clip) if self.training else exponent.exp()
+        sums = _extend_exp(exponent, self.config.clip) if self.training else exponent.exp()
         labelled = batch.labelled
         return {
             "gold": (energies[:, 0] + tau) * labelled,
@@ -63,34 +63,34 @@ class Partition(sp.EnergyLoss):
     def measures(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         """The effective number of samples, and the share of those that are clipped."""
         weights = log_weights(energy, proposal, self.config.samples)
-        clipped = weights - self._tau(batch, weights).unsqueeze(1) > self.config.clip
+        clipped = weights - self._compute_tau(batch, weights).unsqueeze(1) > self.config.clip
         values = {"effective samples": effective_samples(weights), "clipped": clipped.float().mean(1)}
         return {name: value * batch.labelled for name, value in values.items()}
 
     def likelihoods(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
-        """As `estimate_likelihoods`; `energy_bound` is this loss, an upper bound in expectation over the samples."""
+        """Like `estimate_likelihoods`; `energy_bound` is this loss, an upper bound in expectation over the samples."""
         bound = sum(self.terms(energy, batch, proposal).values())
         return {**estimate_likelihoods(energy, batch, proposal), "energy_bound": bound}
 
-    def _tau(self, batch: sp.Batch, weights: Tensor) -> Tensor:
-        """τ(x), `(batch,)`: the sum over tokens where features are of tokens."""
+    def _compute_tau(self, batch: sp.Batch, weights: Tensor) -> Tensor:
+        """τ(x), `(batch,)`: the sum over tokens if the features are per token."""
         values = at_least_float32(self.output(self.features(batch.x))).squeeze(-1)
         if values.dim() == 1:
-            parts = torch.ones_like(values)
+            counts = torch.ones_like(values)
         else:
-            parts = torch.ones_like(values) if batch.x.mask is None else batch.x.mask.to(values.dtype)
-            values, parts = (values * parts).sum(1), parts.sum(1)
+            counts = torch.ones_like(values) if batch.x.mask is None else batch.x.mask.to(values.dtype)
+            values, counts = (values * counts).sum(1), counts.sum(1)
         if not self.started and self.training:
             with torch.no_grad():
                 estimate = (weights.logsumexp(1) - torch.tensor(float(weights.shape[1])).log()).mean()
-                shift = estimate / parts.mean()
+                shift = estimate / counts.mean()
                 self.output.bias += shift
                 self.started.fill_(True)
-            values = values + shift * parts
+            values = values + shift * counts
         return values
 
 
-def _tangent_exp(exponent: Tensor, clip: float) -> Tensor:
-    """exp below `clip`, and its tangent there above it."""
-    low = exponent.clamp(max=clip)
-    return low.exp() * (1 + exponent - low)
+def _extend_exp(exponent: Tensor, clip: float) -> Tensor:
+    """exp up to `clip`; above it, the tangent of exp at `clip`."""
+    clipped = exponent.clamp(max=clip)
+    return clipped.exp() * (1 + exponent - clipped)

@@ -14,12 +14,12 @@ from spen_exact.segment_sums import Backward, Forward
 
 @dataclass(frozen=True)
 class WordMarginals:
-    """Probabilities of what a word is to a segment of each kind, `(batch, token, kind)` each.
+    """Probabilities of a word's place in a segment of each kind, `(batch, token, kind)` each.
 
     Attributes:
-        begun, ended: its first, and its last word.
-        alone: its only word.
-        within: any word of it.
+        begun, ended: the first, and the last word of a segment.
+        alone: the only word.
+        within: any word.
     """
 
     begun: Tensor
@@ -29,7 +29,7 @@ class WordMarginals:
 
     @classmethod
     def of(cls, scores: SegmentScores, forward: Forward, backward: Backward) -> WordMarginals:
-        """Those of a model, differentiable."""
+        """The marginals of a model, differentiable."""
         log_z = forward.log_z[:, None, None]
         begun = torch.exp(forward.entry + backward.begun - log_z)
         ended = torch.exp(forward.ended + backward.rest - log_z)
@@ -42,13 +42,13 @@ def of_size(scores: SegmentScores, forward: Forward, backward: Backward, words: 
     tokens = scores.start.shape[1]
     start = torch.arange(tokens - words + 1, device=scores.start.device)
     inner = scores.inner[:, scores.places.find(start, start + words)]
-    before = (forward.entry + scores.start)[:, : tokens - words + 1]
-    after = (scores.end + backward.rest)[:, words - 1 :]
-    return torch.exp(before + inner + after - forward.log_z[:, None, None])
+    beginnings = (forward.entry + scores.start)[:, : tokens - words + 1]
+    endings = (scores.end + backward.rest)[:, words - 1 :]
+    return torch.exp(beginnings + inner + endings - forward.log_z[:, None, None])
 
 
 def tag_marginals(kinds: Kinds, words: WordMarginals) -> Tensor:
-    """The probability of each tag, `(batch, token, tag)`; of sum 1 on padding, too, or 0."""
+    """The probability of each tag, `(batch, token, tag)`; on padding, their sum is 1 or 0."""
     if kinds.closes:
         parts = {"single": words.alone, "begin": words.begun - words.alone, "end": words.ended - words.alone}
         parts["inside"] = words.within - words.begun - words.ended + words.alone
@@ -67,36 +67,36 @@ def pair_marginals(
 ) -> Tensor:
     """The probability of each token's tag and the next one's, `(batch, token - 1, tag, tag)`."""
     log_z = forward.log_z[:, None, None, None]
-    after = backward.begun[:, 1:].unsqueeze(2)
-    between = torch.exp(forward.ended[:, :-1].unsqueeze(3) + scores.links + after - log_z)
-    last = _given_kind(kinds, words.alone, words.ended, "end")[:, :-1]
-    first = _given_kind(kinds, words.alone, words.begun, "begin")[:, 1:]
-    kind = kinds.kind.to(after.device)
-    pairs = between[:, :, kind][:, :, :, kind] * last.unsqueeze(3) * first.unsqueeze(2)
-    two = of_size(scores, forward, backward, 2)
-    opened = (words.begun - words.alone)[:, :-1]
-    closed = (words.ended - words.alone)[:, 1:]
+    next_begun = backward.begun[:, 1:].unsqueeze(2)
+    transitions = torch.exp(forward.ended[:, :-1].unsqueeze(3) + scores.links + next_begun - log_z)
+    last = _condition_on_kind(kinds, words.alone, words.ended, "end")[:, :-1]
+    first = _condition_on_kind(kinds, words.alone, words.begun, "begin")[:, 1:]
+    kind = kinds.kind.to(next_begun.device)
+    pairs = transitions[:, :, kind][:, :, :, kind] * last.unsqueeze(3) * first.unsqueeze(2)
+    two_words = of_size(scores, forward, backward, 2)
+    begins = (words.begun - words.alone)[:, :-1]
+    ends = (words.ended - words.alone)[:, 1:]
     inner = {
-        ("begin", "end"): two,
-        ("begin", "inside"): opened - two,
-        ("inside", "end"): closed - two,
-        ("inside", "inside"): (words.within - words.ended)[:, :-1] - opened - closed + two,
+        ("begin", "end"): two_words,
+        ("begin", "inside"): begins - two_words,
+        ("inside", "end"): ends - two_words,
+        ("inside", "inside"): (words.within - words.ended)[:, :-1] - begins - ends + two_words,
     }
-    for (one, other), p in inner.items():
-        there = (kinds.exists[one] & kinds.exists[other]).nonzero()[:, 0]
-        places = (getattr(kinds, one)[there] * len(kind) + getattr(kinds, other)[there]).to(p.device)
-        flat = pairs.flatten(2).index_add(2, places, p[..., there.to(p.device)].clamp(min=0))
+    for (name, next_name), p in inner.items():
+        with_tags = (kinds.exists[name] & kinds.exists[next_name]).nonzero()[:, 0]
+        places = (getattr(kinds, name)[with_tags] * len(kind) + getattr(kinds, next_name)[with_tags]).to(p.device)
+        flat = pairs.flatten(2).index_add(2, places, p[..., with_tags.to(p.device)].clamp(min=0))
         pairs = flat.view_as(pairs)
     return pairs
 
 
-def _given_kind(kinds: Kinds, alone: Tensor, whole: Tensor, name: str) -> Tensor:
+def _condition_on_kind(kinds: Kinds, single: Tensor, total: Tensor, name: str) -> Tensor:
     """The probability of a segment's last (or first) tag, given that one of its kind ends (or begins) with the word,
     `(batch, token, tag)`."""
-    share = torch.where(whole > 0, alone / whole.clamp(min=1e-30), 0.0).clamp(max=1)
-    p = whole.new_zeros(*whole.shape[:2], len(kinds.kind))
-    for tags, part in (("single", share), (name, 1 - share)):
-        there = kinds.exists[tags].clone()
-        there[0] = tags == "single"
-        p = p.index_add(-1, getattr(kinds, tags)[there].to(p.device), part[..., there.to(p.device)])
+    single_share = torch.where(total > 0, single / total.clamp(min=1e-30), 0.0).clamp(max=1)
+    p = total.new_zeros(*total.shape[:2], len(kinds.kind))
+    for tags, part in (("single", single_share), (name, 1 - single_share)):
+        has_tag = kinds.exists[tags].clone()
+        has_tag[0] = tags == "single"
+        p = p.index_add(-1, getattr(kinds, tags)[has_tag].to(p.device), part[..., has_tag.to(p.device)])
     return p

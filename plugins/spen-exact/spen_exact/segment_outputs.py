@@ -1,4 +1,4 @@
-"""Scores of given tags by `SegmentScores`: exact of tags that obey the scheme, and multilinear of relaxed ones."""
+"""Scores of tags by `SegmentScores`: exact for tags that obey the scheme, multilinear for relaxed ones."""
 
 from __future__ import annotations
 
@@ -21,70 +21,74 @@ def read_segments(kinds: Kinds, y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
         True where a segment begins, and the kind of each word's tag, `(batch, sample, token)`; and true for tags that
         are discrete and obey the scheme, `(batch, sample)`.
     """
-    inside = mask.unsqueeze(1).expand(y.shape[:3])
+    is_word = mask.unsqueeze(1).expand(y.shape[:3])
     highest, tags = y.max(-1)
-    starts = kinds.begins.to(y.device)[tags] & inside
+    starts = kinds.begins.to(y.device)[tags] & is_word
     kind = kinds.kind.to(y.device)[tags]
-    written = kinds.write(starts, kind, inside)
-    discrete = (highest == 1) & (y.sum(-1) == 1)
-    first = starts[:, :, :1].all(-1) if y.shape[2] else inside.any(-1)
-    return starts, kind, ((discrete & (written == tags)) | ~inside).all(-1) & (first | ~inside[..., :1].any(-1))
+    expected = kinds.write(starts, kind, is_word)
+    is_discrete = (highest == 1) & (y.sum(-1) == 1)
+    has_first = starts[:, :, :1].all(-1) if y.shape[2] else is_word.any(-1)
+    return (
+        starts,
+        kind,
+        ((is_discrete & (expected == tags)) | ~is_word).all(-1) & (has_first | ~is_word[..., :1].any(-1)),
+    )
 
 
 def score_segments(scores: SegmentScores, starts: Tensor, kind: Tensor) -> Tensor:
-    """The scores of tags that obey the scheme, `(batch, sample)`, from what `read_segments` returns of them."""
-    at, samples = scores.places, starts.shape[1]
+    """The scores of tags that obey the scheme, `(batch, sample)`, from the starts and kinds of `read_segments`."""
+    places, samples = scores.places, starts.shape[1]
     row, sample, start = starts.nonzero(as_tuple=True)
     kinds = kind[row, sample, start]
-    number = row * samples + sample
-    goes_on = number[1:] == number[:-1]
+    outputs = row * samples + sample
+    has_next = outputs[1:] == outputs[:-1]
     end = scores.lengths[row]
-    end[:-1] = torch.where(goes_on, start[1:], end[:-1])
-    place, is_long = at.find(start, end), end - start > at.longest
+    end[:-1] = torch.where(has_next, start[1:], end[:-1])
+    place, is_long = places.find(start, end), end - start > places.longest
     inner = torch.where(is_long, scores.long[kinds], scores.inner[row, place, kinds])
-    each = scores.start[row, start, kinds] + inner + scores.end[row, end - 1, kinds]
-    before = torch.where(goes_on, scores.links[kinds[:-1], kinds[1:]], scores.first[kinds[1:]])
-    each = each + torch.cat([scores.first[kinds[:1]], before])
-    after = torch.cat([torch.where(goes_on, 0.0, scores.last[kinds[:-1]]), scores.last[kinds[-1:]]])
-    total = each.new_zeros(len(starts) * samples).index_add(0, number, each + after)
+    values = scores.start[row, start, kinds] + inner + scores.end[row, end - 1, kinds]
+    links_before = torch.where(has_next, scores.links[kinds[:-1], kinds[1:]], scores.first[kinds[1:]])
+    values = values + torch.cat([scores.first[kinds[:1]], links_before])
+    last_scores = torch.cat([torch.where(has_next, 0.0, scores.last[kinds[:-1]]), scores.last[kinds[-1:]]])
+    total = values.new_zeros(len(starts) * samples).index_add(0, outputs, values + last_scores)
     return total.view(-1, samples)
 
 
 def score_relaxed(kinds: Kinds, scores: SegmentScores, y: Tensor) -> Tensor:
-    """The expected score of independent tags `(batch, sample, token, tag)`, `(batch, sample)`: linear in each token's.
+    """The expected score of independent tags, `(batch, sample, token, tag)` -> `(batch, sample)`; linear in each tag.
 
-    Of tags that break the scheme, words that continue no segment count in the links alone.
+    In tags that break the scheme, words that continue no segment count only in the links.
     """
     y = y.to(scores.start.dtype) * scores.mask[:, None, :, None]
     begin, inside, end, single = (kinds.take(y, name) for name in ("begin", "inside", "end", "single"))
     outside = F.pad(y[..., kinds.single[:1]], (0, kinds.count - 1))
-    whole = F.one_hot(kinds.kind.to(y.device), kinds.count).to(y)
-    share = y @ whole
+    tag_kinds = F.one_hot(kinds.kind.to(y.device), kinds.count).to(y)
+    kind_shares = y @ tag_kinds
     first = outside + begin + single if kinds.closes else outside + begin
-    links = ((share[:, :, :-1] @ scores.links) * first[:, :, 1:]).flatten(2).sum(-1)
-    here = scores.mask.to(y)
-    last = here - F.pad(here[:, 1:], (0, 1))
-    total = links + first[:, :, 0] @ scores.first + torch.einsum("bstk,bt->bsk", share, last) @ scores.last
+    links = ((kind_shares[:, :, :-1] @ scores.links) * first[:, :, 1:]).flatten(2).sum(-1)
+    token_mask = scores.mask.to(y)
+    is_last = token_mask - F.pad(token_mask[:, 1:], (0, 1))
+    total = links + first[:, :, 0] @ scores.first + torch.einsum("bstk,bt->bsk", kind_shares, is_last) @ scores.last
     tokens = y.shape[2]
-    following, starts = F.pad(inside, (0, 0, 0, 1)), torch.arange(tokens, device=y.device)
-    open_so_far = begin  # words so far are a beginning
+    next_inside, starts = F.pad(inside, (0, 0, 0, 1)), torch.arange(tokens, device=y.device)
+    beginnings = begin  # the words so far begin a segment
     for words in range(1, tokens + 1):
-        left = tokens - words + 1
-        grown = open_so_far[:, :, :left] * inside[:, :, words - 1 :] if words > 1 else begin
+        count = tokens - words + 1
+        longer = beginnings[:, :, :count] * inside[:, :, words - 1 :] if words > 1 else begin
         if not kinds.closes:
-            spans = grown * (1 - following[:, :, words:])
+            spans = longer * (1 - next_inside[:, :, words:])
         elif words > 1:
-            spans = open_so_far[:, :, :left] * end[:, :, words - 1 :]
+            spans = beginnings[:, :, :count] * end[:, :, words - 1 :]
         else:
             spans = single
-        open_so_far = grown
-        value = scores.start[:, :left] + scores.end[:, words - 1 :] + _inner(scores, starts[:left], words)
+        beginnings = longer
+        value = scores.start[:, :count] + scores.end[:, words - 1 :] + _get_inner_scores(scores, starts[:count], words)
         total = total + ((spans + outside if words == 1 else spans) * value.unsqueeze(1)).flatten(2).sum(-1)
     return total
 
 
-def _inner(scores: SegmentScores, starts: Tensor, words: int) -> Tensor:
-    """The scores of segments of so many words, `(batch or none, token, kind)`."""
+def _get_inner_scores(scores: SegmentScores, starts: Tensor, words: int) -> Tensor:
+    """The scores of segments of `words` words, `(batch, token, kind)`, or `(kind,)` for long ones."""
     if words > scores.places.longest:
         return scores.long
     return scores.inner[:, scores.places.find(starts, starts + words)]

@@ -1,4 +1,4 @@
-"""Places of segments in a sentence, and their tags: tables that scores, sums and paths of segments share."""
+"""Places of segments in a sentence, and their tags: tables shared by the scores, sums and paths of segments."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ import spen_plugins as sp
 class Places(NamedTuple):
     """All places of at most `longest` words in sentences of some length, by end, then by start.
 
-    `start` and `end`, exclusive, are `(place,)`; `first[e]` is the number of the first place that ends at e, so that
-    those that end there are `first[e]` to `first[e + 1]`. `by_start` `(place,)` puts the places in the order of start,
-    then end, where those that begin at s are `begun[s]` to `begun[s + 1]`.
+    `start` and `end`, exclusive, are `(place,)`. Places `first[e]` to `first[e + 1]` (exclusive) end at e. `by_start`
+    `(place,)` sorts the places by start, then end; in this order, places `begun[s]` to `begun[s + 1]` begin at s.
     """
 
     longest: int
@@ -32,7 +31,7 @@ class Places(NamedTuple):
         return self.end - self.start
 
     def find(self, start: Tensor, end: Tensor) -> Tensor:
-        """The number of each place; those of more than `longest` words get another's."""
+        """The number of each place; places of more than `longest` words get the number of another place."""
         first = torch.tensor(self.first, device=start.device)
         return first[end] + (start - (end - self.longest).clamp(min=0)).clamp(min=0)
 
@@ -40,7 +39,7 @@ class Places(NamedTuple):
 @lru_cache(maxsize=256)
 @torch.inference_mode(False)
 def places(tokens: int, longest: int, device: torch.device) -> Places:
-    """The places in sentences of `tokens` words; kept for the next batch."""
+    """The places in sentences of `tokens` words; cached for the next batch."""
     longest = min(longest, tokens)
     pairs = [(s, e) for e in range(1, tokens + 1) for s in range(max(0, e - longest), e)]
     start, end = torch.tensor(pairs, device=device).unbind(1)
@@ -56,13 +55,14 @@ class Kinds:
     Attributes:
         count: number of kinds.
         kind, begins: `(tag,)` the kind of a tag, and true for the tags that begin a segment.
-        begin, inside, end, single: `(kind,)` the tags of a segment's first, inner and last word and of its only one,
-            -1 where there is none; `exists` `(kind,)` by their names, false for kind 0, too.
+        begin, inside, end, single: `(kind,)` the tags of a segment's first, inner, last and only word, -1 if there is
+            none.
+        exists: `(kind,)` by these names, true for kinds with such a tag, except kind 0.
         closes: true under BIOES, where last words and only words have tags of their own.
         unique: `(kind,)` boolean, true for types that a mode has at most once; None: none.
 
     Raises:
-        ConfigError: the space has other outputs than spans in tags.
+        ConfigError: the space's outputs are not spans in tags.
     """
 
     def __init__(self, space: sp.OutputSpace, what: str) -> None:
@@ -73,24 +73,24 @@ class Kinds:
                 "task.scheme of spans and task.constrained=true"
             )
         outside = torch.tensor([tags.outside])
-        named = [torch.cat([outside, numbers]) for numbers in (tags.begin, tags.inside, tags.end, tags.single)]
+        tag_numbers = [torch.cat([outside, numbers]) for numbers in (tags.begin, tags.inside, tags.end, tags.single)]
         kind = torch.full((len(space.tags),), -1)
-        for numbers in named:
-            here = numbers >= 0
-            kind[numbers[here]] = here.nonzero()[:, 0]
+        for numbers in tag_numbers:
+            is_tag = numbers >= 0
+            kind[numbers[is_tag]] = is_tag.nonzero()[:, 0]
         if (kind < 0).any():
             tag = space.tags[int((kind < 0).nonzero()[0])]
             raise sp.ConfigError(f"{what} scores labelled spans, but {tag!r} is not a tag of one; expected O and spans")
-        begin, _, end, single = named
+        begin, _, end, single = tag_numbers
         self.count, self.kind = len(begin), kind
         self.begins = torch.zeros(len(kind), dtype=torch.bool)
-        firsts = torch.cat([begin, single])
-        self.begins[firsts[firsts >= 0]] = True
-        self._sizes = torch.stack([single >= 0, (begin >= 0) & (end >= 0), torch.stack(named[:3]).amin(0) >= 0])
-        self.begin, self.inside, self.end, self.single = named
+        first_tags = torch.cat([begin, single])
+        self.begins[first_tags[first_tags >= 0]] = True
+        self._sizes = torch.stack([single >= 0, (begin >= 0) & (end >= 0), torch.stack(tag_numbers[:3]).amin(0) >= 0])
+        self.begin, self.inside, self.end, self.single = tag_numbers
         is_type = torch.arange(self.count) > 0
         names = ("begin", "inside", "end", "single")
-        self.exists = {name: (numbers >= 0) & is_type for name, numbers in zip(names, named, strict=True)}
+        self.exists = {name: (numbers >= 0) & is_type for name, numbers in zip(names, tag_numbers, strict=True)}
         self.closes = tags.closes
         self.unique = None if space.unique_types is None else torch.cat([torch.tensor([False]), space.unique_types])
 
@@ -101,12 +101,12 @@ class Kinds:
         return rows
 
     def take(self, values: Tensor, name: str) -> Tensor:
-        """Of values by tag `(…, tag)` those of the types' tags `begin`, `inside`, `end` or `single`, `(…, kind)`; 0 of
-        what has none, and of the kind outside."""
+        """Selects the values of each type's tag `begin`, `inside`, `end` or `single`, `(…, tag)` -> `(…, kind)`; 0 for
+        types without such a tag, and for the kind outside."""
         return values[..., getattr(self, name).clamp(min=0).to(values.device)] * self.exists[name].to(values)
 
     def write(self, starts: Tensor, kinds: Tensor, mask: Tensor) -> Tensor:
-        """The tags of sentences, `(…, token)`; on padding those of the last segment go on.
+        """The tags of sentences, `(…, token)`; on padding, the tags of the last segment go on.
 
         Args:
             starts: true where a segment begins, as the first word does, `(…, token)`.
@@ -114,9 +114,9 @@ class Kinds:
             mask: `(…, token)`, true for the words of each sentence.
         """
         device = starts.device
-        place = torch.arange(starts.shape[-1], device=device)
-        kind = kinds.gather(-1, torch.where(starts, place, 0).cummax(-1).values)
-        following = torch.ones_like(starts)
-        following[..., :-1] = starts[..., 1:] | ~mask[..., 1:]
+        positions = torch.arange(starts.shape[-1], device=device)
+        kind = kinds.gather(-1, torch.where(starts, positions, 0).cummax(-1).values)
+        is_last = torch.ones_like(starts)
+        is_last[..., :-1] = starts[..., 1:] | ~mask[..., 1:]
         begin, inside, end, single = (n.to(device)[kind] for n in (self.begin, self.inside, self.end, self.single))
-        return torch.where(starts, torch.where(following, single, begin), torch.where(following, end, inside))
+        return torch.where(starts, torch.where(is_last, single, begin), torch.where(is_last, end, inside))

@@ -1,4 +1,4 @@
-"""Scores of segmentations: which additive parts they have, and how they come from the words' vectors."""
+"""Scores of segmentations: their additive parts, and the layers that compute them from the words' vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spen_exact.segment_places import Kinds, Places, places
 from spen_plugins.nn import at_least_float32
 
 NEVER = -1e9
-"""Score of what is impossible. Finite, so that sums over impossible parts alone have gradients."""
+"""Score of an impossible part. Finite, so that sums over impossible parts alone have gradients."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,12 @@ class SegmentScores:
     no table.
 
     Attributes:
-        start, end: of a kind's first and last word, `(batch, token, kind)`; `end` of word e − 1 if e is exclusive.
-        inner: of each place, `(batch, place, kind)`.
-        long: `(kind,)`.
-        links: of a segment's kind and the next one's, `(kind, kind)`.
-        first, last: of the first and the last segment's kind, `(kind,)`.
+        start, end: scores of a kind's first and last word, `(batch, token, kind)`; `end` is at word e − 1 if e is
+            exclusive.
+        inner: scores of each place, `(batch, place, kind)`.
+        long: scores of longer segments, `(kind,)`.
+        links: scores of a segment's kind and the next one's, `(kind, kind)`.
+        first, last: scores of the first and the last segment's kind, `(kind,)`.
         mask: `(batch, token)`.
     """
 
@@ -52,7 +53,7 @@ class SegmentScores:
         return self._map(Tensor.detach)
 
     def shifted(self, kinds: Kinds, shift: Tensor) -> SegmentScores:
-        """The scores of segmentations plus those of their tags, of each sample a row.
+        """The scores of segmentations plus those of their tags, one row per sample.
 
         Args:
             shift: scores of single tags, `(batch, sample, token, tag)`.
@@ -63,10 +64,10 @@ class SegmentScores:
         single, begin, inside, end = (kinds.take(shift, name) for name in ("single", "begin", "inside", "end"))
         single[..., 0] = shift[..., kinds.single[0]]
         total = inside.cumsum(1)
-        # Of one word the tag is `single`, and not `begin`, `end` and all but its own `inside`.
-        alone = (rows.places.size == 1).unsqueeze(-1) * (single - begin - end + inside)[:, rows.places.start]
-        more = {"start": rows.start + begin - total, "end": rows.end + end + total - inside}
-        return replace(rows, inner=rows.inner + alone, **more)
+        # `start` and `end` give a segment of one word begin + end − inside, but its tag is `single`.
+        corrections = (rows.places.size == 1).unsqueeze(-1) * (single - begin - end + inside)[:, rows.places.start]
+        changes = {"start": rows.start + begin - total, "end": rows.end + end + total - inside}
+        return replace(rows, inner=rows.inner + corrections, **changes)
 
     def rows(self, chosen: Tensor) -> SegmentScores:
         """The scores of some sentences."""
@@ -94,14 +95,14 @@ class SegmentScores:
 class SegmentScorer(nn.Module):
     """Vectors of words -> `SegmentScores` (Sarawagi & Cohen 2004).
 
-    A segment's score is that of its first and last word, the sum over its words, and of at most `longest` words
-    vᵀ relu(a + b + c + d) + bias: a and b are projections of its first and last word, c of the mean of all, d of their
-    number. Only this part needs a vector, of `size` numbers, for each place.
+    A segment's score is the sum of the scores of its first word, its last word and all its words, and a bias for their
+    number. Segments of at most `longest` words add vᵀ relu(a + b + c + d): a and b are projections of the first and
+    last word, c of the mean of all, d of their number. Only this part needs a vector, of `size` numbers, per place.
 
     Args:
-        kinds: of the output space.
+        kinds: the kinds of the output space.
         width: size of a word's vector.
-        longest: most words of a segment that has a score of its own, at least 2.
+        longest: maximal number of words of a segment that has its own score, at least 2.
         size: size of a place's vector.
     """
 
@@ -113,7 +114,7 @@ class SegmentScorer(nn.Module):
         self.numbers = nn.Parameter(torch.empty(longest, size).uniform_(-0.1, 0.1))
         self.values = nn.Linear(size, count, bias=False)
         self.bias = nn.Parameter(torch.zeros(longest + 1, count))
-        """By number of words; the last row is of more."""
+        """One row per number of words; the last row is for longer segments."""
         self.links = nn.Parameter(torch.empty(count, count).uniform_(-0.1, 0.1))
         self.first = nn.Parameter(torch.empty(count).uniform_(-0.1, 0.1))
         self.last = nn.Parameter(torch.empty(count).uniform_(-0.1, 0.1))
@@ -122,17 +123,17 @@ class SegmentScorer(nn.Module):
 
     def forward(self, vectors: Tensor, mask: Tensor) -> SegmentScores:
         """Scores of sentences, `(batch, token, width)` and `(batch, token)`, in full precision."""
-        at = places(vectors.shape[1], self.longest, vectors.device)
-        first, last, each = (at_least_float32(values) for values in self.words(vectors).chunk(3, -1))
+        sentence_places = places(vectors.shape[1], self.longest, vectors.device)
+        first, last, word_scores = (at_least_float32(values) for values in self.words(vectors).chunk(3, -1))
         parts = at_least_float32(self.parts(vectors))
         with torch.autocast(vectors.device.type, enabled=False):
-            total = F.pad(each.cumsum(1), (0, 0, 1, 0))
+            total = F.pad(word_scores.cumsum(1), (0, 0, 1, 0))
             bias = self.bias + self.never
             return SegmentScores(
-                at,
+                sentence_places,
                 first - total[:, :-1],
                 last + total[:, 1:],
-                self._score_places(at, parts) + bias.index_select(0, at.size - 1),
+                self._score_places(sentence_places, parts) + bias.index_select(0, sentence_places.size - 1),
                 bias[-1],
                 self.links,
                 self.first,
@@ -140,13 +141,13 @@ class SegmentScorer(nn.Module):
                 mask,
             )
 
-    def _score_places(self, at: Places, parts: Tensor) -> Tensor:
+    def _score_places(self, places: Places, parts: Tensor) -> Tensor:
         """vᵀ relu(a + b + c + d), `(batch, place, kind)`."""
-        first, last, each = parts.chunk(3, -1)
-        total = each.cumsum(1)
-        before = torch.cat([first, F.pad(total[:, :-1], (0, 0, 1, 0))], -1).index_select(1, at.start)
-        after = torch.cat([last, total], -1).index_select(1, at.end - 1)
+        first, last, words = parts.chunk(3, -1)
+        total = words.cumsum(1)
+        before = torch.cat([first, F.pad(total[:, :-1], (0, 0, 1, 0))], -1).index_select(1, places.start)
+        after = torch.cat([last, total], -1).index_select(1, places.end - 1)
         a, before = before.chunk(2, -1)
         b, after = after.chunk(2, -1)
-        c = (after - before) / at.size[:, None]
-        return self.values(torch.relu(a + b + c + self.numbers.index_select(0, at.size - 1)))
+        c = (after - before) / places.size[:, None]
+        return self.values(torch.relu(a + b + c + self.numbers.index_select(0, places.size - 1)))

@@ -24,8 +24,8 @@ class SegmentsConfig(sp.Config):
     """Settings of the scores."""
 
     longest: int = Field(30, ge=2)
-    """Most words of a span that has a score of its own; that of a longer one is a sum over its words, its first and its
-    last one."""
+    """Maximal number of words of a span that has its own score; the score of a longer span is a sum over its words, its
+    first and its last one."""
     size: int = Field(32, ge=1)
     """Size of the vector of each possible span, of its first and last word, the mean of its words and their number."""
 
@@ -40,9 +40,9 @@ def make_scorer(component: sp.Component, kinds: Kinds) -> SegmentScorer:
 class Segments(sp.Energy):
     """E(x, y) = −Σ of the scores of y's spans, of the words outside, and of the links between them.
 
-    ln Z is over the tags that obey the space's scheme. Of a relaxed y, E is the expected energy of independent tags,
-    which is linear in each token's; of tags that break the scheme, words that continue no span count in the links
-    alone.
+    ln Z is over the tags that obey the space's scheme. For a relaxed y, E is the expected energy of independent tags,
+    which is linear in each token's tag. In tags that break the scheme, words that continue no span count only in the
+    links.
     """
 
     uses_features = True
@@ -67,7 +67,7 @@ class Segments(sp.Energy):
         return (tag_marginals(self.kinds, words) * features.mask.unsqueeze(-1)).unsqueeze(1)
 
     def modes(self, features: SegmentScores, shift: Tensor) -> Tensor:
-        """By Viterbi over segments, of the tags that obey the space's scheme."""
+        """Viterbi over segments, among the tags that obey the space's scheme."""
         with torch.no_grad():
             scores = features.detach().shifted(self.kinds, shift.detach())
             starts, kinds, _ = k_best(scores, 1)
@@ -89,7 +89,9 @@ class SegmentsNet(sp.InferenceNet):
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> SegmentsProposal:
         scores = _score(self, x)
-        return SegmentsProposal(self.space, _logits(self.kinds, scores), x.mask, segments=scores, kinds=self.kinds)
+        return SegmentsProposal(
+            self.space, _sum_word_scores(self.kinds, scores), x.mask, segments=scores, kinds=self.kinds
+        )
 
 
 def _score(component: Segments | SegmentsNet, x: sp.X) -> SegmentScores:
@@ -103,24 +105,24 @@ def score(kinds: Kinds, scores: SegmentScores, y: Tensor) -> tuple[Tensor, Tenso
     """The scores of tags, and true for those that are discrete and obey the scheme, `(batch, sample)` each."""
     with torch.autocast(y.device.type, enabled=False):
         with torch.no_grad():
-            starts, kind, valid = read_segments(kinds, y, scores.mask)
-        if valid.all() and not y.requires_grad and y.shape[2]:
-            return score_segments(scores, starts, kind), valid
-        return score_relaxed(kinds, scores, y), valid
+            starts, kind, is_valid = read_segments(kinds, y, scores.mask)
+        if is_valid.all() and not y.requires_grad and y.shape[2]:
+            return score_segments(scores, starts, kind), is_valid
+        return score_relaxed(kinds, scores, y), is_valid
 
 
-def _logits(kinds: Kinds, scores: SegmentScores) -> Tensor:
-    """The part of the scores that is a sum over words, of each word alone, by tags, `(batch, 1, token, tag)`."""
-    each = scores.start + scores.end
-    return each[..., kinds.kind.to(each.device)].unsqueeze(1)
+def _sum_word_scores(kinds: Kinds, scores: SegmentScores) -> Tensor:
+    """The part of the scores that is a sum over words, for each word and tag, `(batch, 1, token, tag)`."""
+    word_scores = scores.start + scores.end
+    return word_scores[..., kinds.kind.to(word_scores.device)].unsqueeze(1)
 
 
 @dataclass(frozen=True)
 class SegmentsProposal(sp.Proposal):
     """q(y | x) of a semi-Markov model; `logits` are each word's part of the scores, which is a sum over words.
 
-    All of it is over the tags that obey the space's scheme; `log_prob` of others is −∞, and of a relaxed y the expected
-    score under independent tags minus ln Z. Unique types hold for the mode alone.
+    Only tags that obey the space's scheme have a probability; `log_prob` of others is −∞. For a relaxed y it is the
+    expected score under independent tags minus ln Z. Only the mode has unique types at most once.
     """
 
     segments: SegmentScores | None = None
@@ -161,10 +163,10 @@ class SegmentsProposal(sp.Proposal):
             return pairs * self.segments.mask[:, 1:, None, None]
 
     def log_prob(self, y: Tensor) -> Tensor:
-        value, valid = score(self.kinds, self.segments, y)
-        if not valid.all():
-            broken = (y.amax(-1) >= self.segments.mask.unsqueeze(1).to(y)).all(-1) & ~valid
-            value = value.masked_fill(broken, -torch.inf)
+        value, is_valid = score(self.kinds, self.segments, y)
+        if not is_valid.all():
+            is_broken = (y.amax(-1) >= self.segments.mask.unsqueeze(1).to(y)).all(-1) & ~is_valid
+            value = value.masked_fill(is_broken, -torch.inf)
         return value - self.log_z.unsqueeze(1)
 
     def sample(self, n: int) -> Tensor:
@@ -190,7 +192,7 @@ class SegmentsProposal(sp.Proposal):
         return self.space.one_hot(self.kinds.write(starts, kinds, mask) * mask, self.mask).to(self.logits.dtype)
 
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        """Relaxed samples with gradient: Gumbel-softmax around the marginals, token by token, as a CRF's."""
+        """Relaxed samples with gradient: Gumbel-softmax around the marginals, token by token, as for a CRF."""
         return self._closest_independent.rsample(n, temperature)
 
     def perturb(self, n: int, std: float) -> Tensor:
@@ -203,11 +205,11 @@ class SegmentsProposal(sp.Proposal):
             forward, backward = forward_sums(scores), backward_sums(scores)
             p = place_posteriors(scores, forward, backward)[..., 1:]
             row, place, kind = (p > floor).nonzero(as_tuple=True)
-            at = scores.places
-            found = [sp.Spans(row, at.start[place], at.end[place], kind, p[row, place, kind])]
-            if scores.start.shape[1] > at.longest:
-                found.append(_long_spans(scores, forward, backward, floor))
-            return sp.Spans.join(found)
+            places = scores.places
+            spans = [sp.Spans(row, places.start[place], places.end[place], kind, p[row, place, kind])]
+            if scores.start.shape[1] > places.longest:
+                spans.append(_find_long_spans(scores, forward, backward, floor))
+            return sp.Spans.join(spans)
 
     def tempered(self, temperature: float) -> SegmentsProposal:
         return replace(super().tempered(temperature), segments=self.segments.divided(temperature))
@@ -224,16 +226,16 @@ class SegmentsProposal(sp.Proposal):
         return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
 
 
-def _long_spans(scores: SegmentScores, forward: Forward, backward: Backward, floor: float) -> sp.Spans:
+def _find_long_spans(scores: SegmentScores, forward: Forward, backward: Backward, floor: float) -> sp.Spans:
     """The spans of more words than the longest place."""
-    before = (forward.entry + scores.start + scores.long - forward.log_z[:, None, None])[..., 1:]
-    after = (scores.end + backward.rest)[..., 1:]
-    following = after.flip(1).logcumsumexp(1).flip(1)
+    beginnings = (forward.entry + scores.start + scores.long - forward.log_z[:, None, None])[..., 1:]
+    endings = (scores.end + backward.rest)[..., 1:]
+    ending_sums = endings.flip(1).logcumsumexp(1).flip(1)
     longest = scores.places.longest
-    row, start, kind = (before[:, :-longest] + following[:, longest:] > torch.log(torch.tensor(floor))).nonzero(
+    row, start, kind = (beginnings[:, :-longest] + ending_sums[:, longest:] > torch.log(torch.tensor(floor))).nonzero(
         as_tuple=True
     )
-    p = torch.exp(before[row, start, kind].unsqueeze(1) + after[row, :, kind])
-    end = torch.arange(1, after.shape[1] + 1, device=p.device)
+    p = torch.exp(beginnings[row, start, kind].unsqueeze(1) + endings[row, :, kind])
+    end = torch.arange(1, endings.shape[1] + 1, device=p.device)
     span, last = ((p > floor) & (end > start.unsqueeze(1) + longest)).nonzero(as_tuple=True)
     return sp.Spans(row[span], start[span], end[last], kind[span], p[span, last])

@@ -1,8 +1,8 @@
 """Sums over the label sets of each size: elementary symmetric polynomials, by a product tree.
 
 The polynomial of a label is off + on · t; the coefficient of t^k in a product of them is the sum over sets of k labels.
-Halves of the labels are multiplied pairwise, so that ln L steps do for L labels. All terms are probabilities, so that
-nothing cancels, and what underflows is a negligible share of the total 1.
+Halves of the labels are multiplied pairwise, so that L labels need log₂ L steps. All terms are probabilities, so that
+nothing cancels, and terms that underflow are a negligible share of the total 1.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from spen_plugins.nn import at_least_float32
 
 FIRST = 32
-"""Largest size that is tried first."""
+"""Largest size in the first attempt."""
 TAIL = 1e-9
-"""Probability of sizes that are left out."""
+"""Largest probability of the sizes that are left out."""
 
 
 class SizeTree:
@@ -43,70 +43,72 @@ class SizeTree:
 
     @property
     def law(self) -> Tensor:
-        """The sum over sets of each size, `(batch, top + 1)`: of probabilities, the Poisson-binomial law of |y|."""
+        """The sum over sets of each size, `(batch, top + 1)`; for probabilities, the Poisson-binomial law of |y|."""
         root = self.levels[-1][:, 0].t()
         return F.pad(root, (0, self.top + 1 - root.shape[1]))
 
     def marginals(self, weights: Tensor) -> Tensor:
         """P(y_i = 1) if a set of size k weighs `weights` `(batch, top + 1)` times its terms, `(batch, label)`.
 
-        By messages from the root to the labels; differentiable.
+        Computed by messages from the root to the labels; differentiable.
         """
-        down = weights.t().unsqueeze(1)[: self.levels[-1].shape[0]]
+        messages = weights.t().unsqueeze(1)[: self.levels[-1].shape[0]]
         for nodes in reversed(self.levels[:-1]):
             degree, half = nodes.shape[0], nodes.shape[1] // 2
             left, right = nodes[:, :half], nodes[:, half:]
-            table = _table(degree, self.top, down.dtype, down.device)
-            with torch.autocast(down.device.type, enabled=False):
-                pairs = (table.t() @ down[:, :half].flatten(1)).view(degree, degree, half, -1)
-            down = torch.cat([(pairs * right).sum(1), (pairs * left.unsqueeze(1)).sum(0)], 1)
-        off, on = (down * self.levels[0])[:, : self.labels].unbind()
+            table = _make_table(degree, self.top, messages.dtype, messages.device)
+            with torch.autocast(messages.device.type, enabled=False):
+                pairs = (table.t() @ messages[:, :half].flatten(1)).view(degree, degree, half, -1)
+            messages = torch.cat([(pairs * right).sum(1), (pairs * left.unsqueeze(1)).sum(0)], 1)
+        off, on = (messages * self.levels[0])[:, : self.labels].unbind()
         return (on / (on + off).clamp(min=torch.finfo(on.dtype).tiny)).t()
 
     def sample(self, sizes: Tensor) -> Tensor:
         """Label sets of these sizes `(batch, sample)`, `top` for `top` or more, drawn in proportion to their terms:
         the conditional Bernoulli law, `(batch, sample, label)` boolean, no gradient."""
         with torch.no_grad():
-            drawn = sizes.unsqueeze(-1)  # (batch, sample, node)
+            node_sizes = sizes.unsqueeze(-1)  # (batch, sample, node)
             for nodes in reversed(self.levels[:-1]):
                 half = nodes.shape[1] // 2
-                drawn = self._split(drawn[..., :half], nodes[:, :half], nodes[:, half:])
-            return drawn[..., : self.labels] > 0
+                node_sizes = self._split(node_sizes[..., :half], nodes[:, :half], nodes[:, half:])
+            return node_sizes[..., : self.labels] > 0
 
     def _split(self, sizes: Tensor, left: Tensor, right: Tensor) -> Tensor:
         """Sizes `(batch, sample, 2 · node)` of the halves of nodes with these sizes `(batch, sample, node)`."""
         left, right = (part.permute(2, 1, 0) for part in (left, right))  # (batch, node, size)
         degree = left.shape[-1]
-        at = torch.arange(degree, device=sizes.device)
-        collects = sizes.unsqueeze(-1) == self.top
-        rest = sizes.unsqueeze(-1) - at  # of the right half, (batch, sample, node, size)
-        at_least = right.flip(-1).cumsum(-1).flip(-1)
+        left_sizes = torch.arange(degree, device=sizes.device)
+        is_capped = sizes.unsqueeze(-1) == self.top
+        right_sizes = sizes.unsqueeze(-1) - left_sizes  # (batch, sample, node, size)
+        tails = right.flip(-1).cumsum(-1).flip(-1)
         rows = tuple(
             torch.arange(n, device=sizes.device).view(shape)
             for n, shape in ((sizes.shape[0], (-1, 1, 1, 1)), (sizes.shape[2], (1, 1, -1, 1)))
         )
-        inside, possible = rest.clamp(0, degree - 1), rest < degree
-        weights = torch.where(collects, at_least[(*rows, inside)], right[(*rows, inside)] * (rest >= 0)) * possible
+        indices, is_possible = right_sizes.clamp(0, degree - 1), right_sizes < degree
+        weights = (
+            torch.where(is_capped, tails[(*rows, indices)], right[(*rows, indices)] * (right_sizes >= 0)) * is_possible
+        )
         first = _draw(left.unsqueeze(1) * weights)
-        rest = sizes - first
-        above = torch.where(at >= rest.unsqueeze(-1), right.unsqueeze(1), 0.0)
-        second = torch.where(sizes == self.top, _draw(above), rest)
+        right_sizes = sizes - first
+        right_weights = torch.where(left_sizes >= right_sizes.unsqueeze(-1), right.unsqueeze(1), 0.0)
+        second = torch.where(sizes == self.top, _draw(right_weights), right_sizes)
         return torch.cat([first, second], -1)
 
     def joint(self) -> Tensor:
-        """The sum over sets of each size from 1 to `top` − 1 that have a label, `(batch, size, label)`, no gradient."""
+        """The sum over sets of each size from 1 to `top` − 1 with a label, `(batch, size, label)`, no gradient."""
         with torch.no_grad():
             batch, sizes = self.levels[0].shape[2], self.top - 1
-            others = self.levels[0].new_zeros(sizes, 1, batch)
-            others[0] = 1
+            other_sums = self.levels[0].new_zeros(sizes, 1, batch)
+            other_sums[0] = 1
             for nodes in reversed(self.levels[:-1]):
                 half = nodes.shape[1] // 2
-                both = others[:, :half].repeat(1, 2, 1)
+                parents = other_sums[:, :half].repeat(1, 2, 1)
                 siblings = torch.cat([nodes[:, half:], nodes[:, :half]], 1)
-                others = torch.zeros_like(both)
+                other_sums = torch.zeros_like(parents)
                 for size in range(min(nodes.shape[0], sizes)):
-                    others[size:].addcmul_(both[: sizes - size], siblings[size])
-            return (others[:, : self.labels] * self.levels[0][1, : self.labels]).permute(2, 0, 1)
+                    other_sums[size:].addcmul_(parents[: sizes - size], siblings[size])
+            return (other_sums[:, : self.labels] * self.levels[0][1, : self.labels]).permute(2, 0, 1)
 
 
 def log_sizes(logits: Tensor, top: int) -> tuple[SizeTree, Tensor]:
@@ -137,12 +139,12 @@ def label_sizes(logits: Tensor, counts: Tensor) -> Tensor:
 
 
 def _widen(values: Tensor) -> Tensor:
-    """In float64, or float32 where the device has no other; without gradient."""
+    """The values in float64, or in float32 if the device has no other, without gradient."""
     return values.detach().to(torch.float32 if values.device.type == "mps" else torch.float64)
 
 
 def _pad(nodes: Tensor) -> Tensor:
-    """Nodes in pairs: one without a partner gets the polynomial 1."""
+    """An even number of nodes: a node without a partner gets the polynomial 1."""
     if nodes.shape[1] % 2 == 0:
         return nodes
     one = torch.zeros_like(nodes[:, :1])
@@ -155,7 +157,7 @@ def _multiply(a: Tensor, b: Tensor, top: int) -> Tensor:
     degree = a.shape[0]
     if degree <= 8 or (torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)):
         pairs = (a.unsqueeze(1) * b).flatten(2).flatten(0, 1)
-        return (_table(degree, top, a.dtype, a.device) @ pairs).view(-1, *a.shape[1:])
+        return (_make_table(degree, top, a.dtype, a.device) @ pairs).view(-1, *a.shape[1:])
     product = a.new_zeros(2 * degree - 1, *a.shape[1:])
     for size in range(degree):
         product[size : size + degree].addcmul_(a, b[size])
@@ -165,8 +167,8 @@ def _multiply(a: Tensor, b: Tensor, top: int) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-@torch.inference_mode(False)  # what a first call there has would be refused in training
-def _table(degree: int, top: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+@torch.inference_mode(False)  # a tensor that a first call makes in inference mode would fail in training
+def _make_table(degree: int, top: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """`(size, degree²)`: 1 where a size is the sum of those of two factors, for sizes to `top`, 1 at `top` for more."""
     size = torch.arange(degree)
     total = (size.unsqueeze(1) + size).flatten().clamp(max=top)
@@ -174,7 +176,7 @@ def _table(degree: int, top: int, dtype: torch.dtype, device: torch.device) -> T
 
 
 def _draw(weights: Tensor) -> Tensor:
-    """An index for each row of non-negative weights `(..., n)`: `(...)`."""
+    """Draws an index for each row of non-negative weights, `(..., n)` -> `(...)`."""
     cumulative = weights.cumsum(-1)
     u = 1 - torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)  # above 0: no index of weight 0
     places = torch.searchsorted(cumulative, (u * cumulative[..., -1]).unsqueeze(-1)).squeeze(-1)

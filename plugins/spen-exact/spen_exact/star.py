@@ -16,7 +16,7 @@ class HubsConfig(Config):
     """Settings of the hubs."""
 
     hubs: int = Field(4, ge=1, le=4)
-    """Number of labels of which there are pairs with all others."""
+    """Number of labels that have pairs with all others."""
 
 
 class StarConfig(HubsConfig, LabelScoresConfig):
@@ -24,7 +24,7 @@ class StarConfig(HubsConfig, LabelScoresConfig):
 
 
 def make_pairs(component: Component, task: Task, count: int) -> nn.Linear:
-    """The layer of w_hi(x), which start from 0; sets the component's buffer `hubs`."""
+    """Returns the layer of w_hi(x), which start from 0; sets the component's buffer `hubs`."""
     labels = len(component.space.labels)
     component.register_buffer("hubs", find_hubs(task, labels, count))
     layer = nn.Linear(component.features.output_dim, len(component.hubs) * labels)
@@ -34,8 +34,8 @@ def make_pairs(component: Component, task: Task, count: int) -> nn.Linear:
 
 
 class StarNet(InferenceNet):
-    """q(y | x) ∝ exp(Σ_i s_i(x) y_i + Σ_h Σ_i w_hi(x) y_h y_i), h running over at most four hubs, as the graph of
-    GSPEN (Graber & Schwing 2019) has one."""
+    """q(y | x) ∝ exp(Σ_i s_i(x) y_i + Σ_h Σ_i w_hi(x) y_h y_i), with at most four hubs h; the graph of GSPEN
+    (Graber & Schwing 2019) has one."""
 
     uses_features = True
     Config = StarConfig

@@ -13,9 +13,9 @@ from spen_plugins.nn import Star
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Beliefs μ that a distribution over a star has: exactly those of some potentials θ, p ∝ exp(⟨θ, y⟩).
+    """Beliefs μ of a distribution over a star: exactly those of some potentials θ, p ∝ exp(⟨θ, y⟩).
 
-    This is the argument of `StarGraph.belief_energy`, as relaxed outputs are that of `Energy.forward`.
+    They are the argument of `StarGraph.belief_energy`, as relaxed outputs are the argument of `Energy.forward`.
 
     Args:
         natural: θ, a `Star`.
@@ -29,7 +29,7 @@ class Beliefs:
         return torch.softmax(self.natural.log_weights, 1)
 
     @cached_property
-    def _given(self) -> Tensor:
+    def _conditionals(self) -> Tensor:
         """P(y_i = 1) given the hubs' values, `(batch, value, label)`."""
         star = self.natural
         return torch.sigmoid(star.odds).index_copy(2, star.hubs, star.values.expand(len(star.scores), -1, -1))
@@ -37,12 +37,12 @@ class Beliefs:
     @cached_property
     def labels(self) -> Tensor:
         """P(y_i = 1), `(batch, label)`."""
-        return torch.einsum("bv,bvl->bl", self._weights, self._given)
+        return torch.einsum("bv,bvl->bl", self._weights, self._conditionals)
 
     @cached_property
     def pairs(self) -> Tensor:
         """P(y_h = 1, y_i = 1), `(batch, hub, label)`."""
-        return torch.einsum("bv,vh,bvl->bhl", self._weights, self.natural.values, self._given)
+        return torch.einsum("bv,vh,bvl->bhl", self._weights, self.natural.values, self._conditionals)
 
     def expect(self, potentials: Star) -> Tensor:
         """⟨potentials, μ⟩, the expectation of a star's exponent with the same hubs, `(batch,)`."""

@@ -17,20 +17,20 @@ from spen_plugins.nn import Star, at_least_float32, find_hubs
 class StarGraph(sp.Energy):
     """E(x, y) = −Σ_i s_i(x) y_i − Σ_h Σ_i w_hi(x) y_h y_i − T(y), with T(y) = vᵀ softplus(M y).
 
-    Of beliefs μ over labels and pairs, `belief_energy` is −⟨(s, w), μ⟩ − T(μ of labels) − ε H(μ). Of a relaxed y,
-    `forward` takes the pairs of independent labels and no entropy; of label sets both are the same. The pairs are two
-    layers on the features, and start from 0, as T does.
+    For beliefs μ over labels and pairs, `belief_energy` is −⟨(s, w), μ⟩ − T(μ of labels) − ε H(μ). For a relaxed y,
+    `forward` uses the pairs of independent labels and no entropy; for label sets both are equal. The pairs are two
+    layers on the features, and start from 0, like T.
 
     Raises:
-        ConfigError: the outputs are no label sets, or a hub is no label.
+        ConfigError: the outputs are not label sets, or a hub is not a label.
     """
 
     uses_features = True
 
     class Config(sp.Config):
         hubs: Annotated[int, Field(ge=1, le=4)] | Annotated[list[str], Field(min_length=1, max_length=4)] = 1
-        """Labels of which there are pairs with all others: how many, found by their mutual information with the others
-        in the training part; or their names."""
+        """Labels that have pairs with all others: their number, to choose those of most mutual information with the
+        others in the training part; or their names."""
         pair_hidden: int = Field(400, ge=1)
         """Width of the layer between the features and the pairs."""
         hidden: int = Field(16, ge=1)
@@ -89,7 +89,7 @@ class StarGraph(sp.Energy):
 
 
 def require_sets(component: sp.Component) -> None:
-    """Raise ConfigError unless the outputs are label sets."""
+    """Raises `ConfigError` unless the outputs are label sets."""
     if not isinstance(component.space, sp.LabelSet):
         raise sp.ConfigError(
             f"{type(component).__name__} requires label sets as outputs (tasks 'multilabel', 'text'); found "

@@ -17,7 +17,7 @@ from spen_gspen.mirror import Mirror, find_beliefs, require_star
 class Gap(sp.EnergyLoss):
     """E(x, y) − min_μ [E(x, μ) − λ Δ(μ, y)], with Δ the L1 distance of the labels (Graber & Schwing 2019).
 
-    It is not truncated at 0. The gradient is the one at the μ that was found (Danskin). Without the global term and
+    It is not truncated at 0. The gradient is that at the μ of the search (Danskin). Without the global term and
     with ε = 1 and λ = 0 it is −ln p(y | x) of the star.
     """
 
@@ -42,8 +42,8 @@ class Gap(sp.EnergyLoss):
         if batch.gold is None:
             return 0 * potentials.scores.sum(1)
         gold = batch.gold[:, 0].to(potentials.scores.dtype)
-        offending = replace(potentials, scores=potentials.scores + cost * (1 - 2 * gold))
-        beliefs = Beliefs(find_beliefs(graph, offending, self.config.mirror)[-1])
+        augmented = replace(potentials, scores=potentials.scores + cost * (1 - 2 * gold))
+        beliefs = Beliefs(find_beliefs(graph, augmented, self.config.mirror)[-1])
         distance = (beliefs.labels - gold).abs().sum(1)
         gap = energy(gold.unsqueeze(1))[:, 0] - graph.belief_energy(potentials, beliefs) + cost * distance
         return gap * batch.labelled

@@ -32,8 +32,8 @@ def find_beliefs(energy: StarGraph, potentials: Star, config: Mirror) -> list[St
     ∇T(μ)), and the beliefs are sum-products of θ; here η = γ / ε. The start, potentials / ε, is exact without T.
 
     Args:
-        energy: has T and ε.
-        potentials: of labels and pairs.
+        energy: the energy with T and ε.
+        potentials: the potentials of labels and pairs.
         config: number and size of the steps.
     """
     with torch.no_grad(), torch.autocast(potentials.scores.device.type, enabled=False):
@@ -42,17 +42,17 @@ def find_beliefs(energy: StarGraph, potentials: Star, config: Mirror) -> list[St
         path = [Star(linear, pairs, potentials.hubs)]
         for step in range(1, config.steps + 1):
             rate = config.rate / math.sqrt(step) if config.decayed else config.rate
-            wanted = linear + energy.global_slope(path[-1].marginals()) / weight
-            # T has no pairs, so theirs stay.
-            path.append(Star(path[-1].scores.lerp(wanted, rate), pairs, potentials.hubs))
+            target = linear + energy.global_slope(path[-1].marginals()) / weight
+            # T has no pairs, so their potentials stay.
+            path.append(Star(path[-1].scores.lerp(target, rate), pairs, potentials.hubs))
         return path
 
 
 class MirrorNet(sp.InferenceNet):
     """Label sets by structured mirror ascent on the energy `gspen.star` (Graber & Schwing 2019).
 
-    The proposal is the star's distribution with the beliefs that were found. It has no weights of its own: in training,
-    losses see the independent labels of the energy's scores s_i(x).
+    The proposal is the star's distribution with these beliefs. The net has no weights of its own: in training, losses
+    see the independent labels of the energy's scores s_i(x).
     """
 
     uses_energy = True
@@ -79,10 +79,10 @@ def require_star(energy: sp.BoundEnergy | None, where: str) -> StarGraph:
     """The energy itself.
 
     Raises:
-        ConfigError: it is no `gspen.star`.
+        ConfigError: it is not a `gspen.star`.
     """
-    found = None if energy is None else energy.energy
-    if not isinstance(found, StarGraph):
-        kind = "no energy" if found is None else type(found).__name__
+    graph = None if energy is None else energy.energy
+    if not isinstance(graph, StarGraph):
+        kind = "no energy" if graph is None else type(graph).__name__
         raise sp.ConfigError(f"{where} requires energy 'gspen.star'; found {kind}. Set energy.type to 'gspen.star'")
-    return found
+    return graph

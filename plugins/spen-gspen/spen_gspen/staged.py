@@ -41,23 +41,23 @@ class Staged(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         config, loss = self.config, model.energy_loss
-        wanted = ((model.energy, StarGraph), (loss, Gap), (model.inference_net, MirrorNet))
-        if not all(isinstance(part, cls) for part, cls in wanted):
-            found = ", ".join(type(part).__name__ for part, _ in wanted)
+        expected = ((model.energy, StarGraph), (loss, Gap), (model.inference_net, MirrorNet))
+        if not all(isinstance(part, cls) for part, cls in expected):
+            types = ", ".join(type(part).__name__ for part, _ in expected)
             raise sp.ConfigError(
                 "trainer 'gspen.staged' requires energy 'gspen.star', energy_loss 'gspen.gap' and inference_net "
-                f"'gspen.mirror'; found {found}"
+                f"'gspen.mirror'; found {types}"
             )
 
-        def labels(context: sp.Context) -> sp.Terms:
+        def compute_label_loss(context: sp.Context) -> sp.Terms:
             return {"cross_entropy": sp.cross_entropy(context, config.per_variable)}
 
-        def unaugmented(context: sp.Context) -> sp.Terms:
+        def compute_gap(context: sp.Context) -> sp.Terms:
             return {"gap": context.batch.weigh(loss.gap(context.energy, context.batch, 0.0))}
 
         phases = {
-            "labels": sp.Phase("labels", ("energy.features", "energy.local"), labels, config.net),
-            "global": sp.Phase("global", ("energy.measure", "energy.v"), unaugmented, config.energy),
+            "labels": sp.Phase("labels", ("energy.features", "energy.local"), compute_label_loss, config.net),
+            "global": sp.Phase("global", ("energy.measure", "energy.v"), compute_gap, config.energy),
             "pairs": sp.energy_phase(config.energy, ("energy.pairs",)),
         }
         epochs = {"labels": config.net_epochs, "global": config.global_epochs, "pairs": config.epochs}
@@ -72,5 +72,5 @@ class Staged(sp.Trainer):
 
 def _name_others(model: sp.Model, prefixes: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the parameters that are not below one of the prefixes."""
-    below = tuple(f"{prefix}." for prefix in prefixes)
-    return tuple(name for name, _ in model.named_parameters() if not f"{name}.".startswith(below))
+    starts = tuple(f"{prefix}." for prefix in prefixes)
+    return tuple(name for name, _ in model.named_parameters() if not f"{name}.".startswith(starts))

@@ -23,10 +23,10 @@ class Cglow(sp.InferenceNet):
     """q(y | x) of masks by a conditional Glow (Lu & Huang 2020): pixels depend on each other.
 
     A mask with uniform noise in [−1/2, 1/2] on each pixel is the output of an invertible net of Gaussian noise. Images
-    of any sizes; padding changes no number.
+    may have any size; padding changes no number.
 
     Raises:
-        ConfigError: the task's outputs are no masks of images.
+        ConfigError: the task's outputs are not masks of images.
     """
 
     class Config(sp.Config):
@@ -38,7 +38,7 @@ class Cglow(sp.InferenceNet):
         width: int = Field(64, ge=8)
         """Channels of the image's features and of the couplings' nets."""
         samples: int = Field(10, ge=1)
-        """Number of samples whose mean the probabilities of pixels are."""
+        """Number of samples whose mean gives the probabilities of pixels."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -67,12 +67,12 @@ class FlowMasks(sp.Proposal):
     `log_prob` is a lower bound of ln q in expectation (Theis et al. 2016): the density's logarithm at y with noise
     drawn anew. `draw` and `dequantise` have the exact density of unrounded outputs.
 
-    `mean` is that of the masks of `samples` certain noises, the same for each x; its gradient is that of the unrounded
+    `mean` is that of the masks of `samples` fixed noises, the same for each x; its gradient is that of the unrounded
     outputs. `rsample` and `perturb` clamp these to [0, 1]; their temperature and `std` are the deviation of the noise.
     `logits` are 0: pixels have no scores of their own.
 
     Args:
-        flow: between outputs and noise.
+        flow: the flow between outputs and noise.
         image: `(batch, channel, row, column)`.
         samples: number of samples behind `mean`.
     """
@@ -98,7 +98,7 @@ class FlowMasks(sp.Proposal):
         return self.space.round(self.draw(n)[0], self.mask)
 
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        with self._grad_mode():
+        with self._set_grad_mode():
             return self.space.project(self._invert(n, deviation=temperature)[0], self.mask)
 
     def perturb(self, n: int, std: float) -> Tensor:
@@ -111,24 +111,26 @@ class FlowMasks(sp.Proposal):
     def draw(self, n: int) -> tuple[Tensor, Tensor]:
         """`n` unrounded outputs `(batch, n, row, column)`, and ln of their density, `(batch, n)`, without gradient.
 
-        Where images are extended by pixels v, it is ln p(y, v) − ln r(v), r a Gaussian from which `dequantise` draws v:
+        If images are extended by pixels v, it is ln p(y, v) − ln r(v), r a Gaussian from which `dequantise` draws v:
         NCE of y and v then learns about y alone.
         """
         with torch.no_grad():
             return self._invert(n)
 
     def dequantise(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Masks `(batch, sample, row, column)` with uniform noise, and ln of their density, `(batch, sample)`, as of
+        """Masks `(batch, sample, row, column)` with uniform noise, and ln of their density, `(batch, sample)`, as in
         `draw`; pixels of an extension are drawn from r."""
         noisy, log_q = torch.zeros_like(y), y.new_zeros(y.shape[:2])
-        with self._grad_mode(), self._full_precision():
-            for rows, inside, whole in self._groups:
-                own = _extend(y[rows, :, : inside[0], : inside[1]], whole)
-                outside = self._is_outside(inside, whole)
-                own = torch.where(outside, 0.5 + torch.randn_like(own) / SCALE, own + torch.rand_like(own) - 0.5)
-                noise, log_det = self.flow(own, self._encode(rows, inside, whole))
-                noisy = noisy.index_copy(0, rows, self._place(own, inside))
-                log_density = log_normal(noise) + log_det - _log_extension(own, outside)
+        with self._set_grad_mode(), self._use_full_precision():
+            for rows, size, full_size in self._groups:
+                values = _extend(y[rows, :, : size[0], : size[1]], full_size)
+                is_outside = self._is_outside(size, full_size)
+                values = torch.where(
+                    is_outside, 0.5 + torch.randn_like(values) / SCALE, values + torch.rand_like(values) - 0.5
+                )
+                noise, log_det = self.flow(values, self._encode(rows, size, full_size))
+                noisy = noisy.index_copy(0, rows, self._place(values, size))
+                log_density = log_normal(noise) + log_det - _compute_log_extension(values, is_outside)
                 log_q = log_q.index_copy(0, rows, log_density)
         return noisy, log_q
 
@@ -144,65 +146,65 @@ class FlowMasks(sp.Proposal):
     @cached_property
     def _groups(self) -> list[tuple[Tensor, Size, Size]]:
         """Rows of the batch whose images have one size, this size, and it rounded up to multiples of the flow's."""
-        size = torch.tensor(self.image.shape[2:]).expand(len(self.image), 2)
+        sizes = torch.tensor(self.image.shape[2:]).expand(len(self.image), 2)
         if self.mask is not None:
-            size = torch.stack([self.mask.any(2).sum(1), self.mask.any(1).sum(1)], 1).cpu()
+            sizes = torch.stack([self.mask.any(2).sum(1), self.mask.any(1).sum(1)], 1).cpu()
         unit, groups = self.flow.unit, []
-        for one in size.unique(dim=0):
-            rows = (size == one).all(1).nonzero()[:, 0].to(self.image.device)
-            inside = tuple(one.tolist())
-            groups.append((rows, inside, tuple(-(-length // unit) * unit for length in inside)))
+        for size in sizes.unique(dim=0):
+            rows = (sizes == size).all(1).nonzero()[:, 0].to(self.image.device)
+            image_size = tuple(size.tolist())
+            groups.append((rows, image_size, tuple(-(-length // unit) * unit for length in image_size)))
         return groups
 
-    def _encode(self, rows: Tensor, inside: Size, whole: Size) -> Encoded:
+    def _encode(self, rows: Tensor, size: Size, full_size: Size) -> Encoded:
         """The flow's coefficients of a group of images."""
 
         def make() -> Encoded:
-            image = self.image[rows, :, : inside[0], : inside[1]]
+            image = self.image[rows, :, : size[0], : size[1]]
             with self.restore_grad_mode():
-                return self.flow.encode(_extend(image, whole))
+                return self.flow.encode(_extend(image, full_size))
 
-        return self.keep(("encoded", inside), make)
+        return self.keep(("encoded", size), make)
 
     def _invert(self, n: int, deviation: float = 1.0, fixed: bool = False) -> tuple[Tensor, Tensor]:
-        """As `draw`, with the caller's gradients; if `fixed`, the same noises for each image and at each call."""
+        """Like `draw`, with the caller's gradients; if `fixed`, the same noises for each image and at each call."""
         image = self.image
         y, log_q = image.new_zeros(len(image), n, *image.shape[2:]), image.new_zeros(len(image), n)
-        with self._full_precision():
-            for rows, inside, whole in self._groups:
-                shape = (1 if fixed else len(rows), n, whole[0] * whole[1])
+        with self._use_full_precision():
+            for rows, size, full_size in self._groups:
+                shape = (1 if fixed else len(rows), n, full_size[0] * full_size[1])
                 generator = torch.Generator().manual_seed(0) if fixed else None
                 noise = torch.randn(shape, generator=generator, dtype=image.dtype).to(image.device)
                 noise = deviation * noise.expand(len(rows), -1, -1)
-                found, log_det = self.flow.inverse(noise, self._encode(rows, inside, whole), whole)
+                outputs, log_det = self.flow.inverse(noise, self._encode(rows, size, full_size), full_size)
                 log_density = log_normal(noise) + log_det
-                log_density = log_density - _log_extension(found, self._is_outside(inside, whole))
-                y = y.index_copy(0, rows, self._place(found, inside))
+                log_density = log_density - _compute_log_extension(outputs, self._is_outside(size, full_size))
+                y = y.index_copy(0, rows, self._place(outputs, size))
                 log_q = log_q.index_copy(0, rows, log_density)
         return y, log_q
 
-    def _place(self, y: Tensor, inside: Size) -> Tensor:
+    def _place(self, y: Tensor, size: Size) -> Tensor:
         """A group's outputs without their extension, on the grid of the batch."""
-        return _extend(y[..., : inside[0], : inside[1]], self.image.shape[2:])
+        return _extend(y[..., : size[0], : size[1]], self.image.shape[2:])
 
-    def _is_outside(self, inside: Size, whole: Size) -> Tensor:
-        """True for the pixels of an extension, `whole`."""
-        return _extend(torch.ones(inside, device=self.image.device), whole) == 0
+    def _is_outside(self, size: Size, full_size: Size) -> Tensor:
+        """True for the pixels of an extension from `size` to `full_size`."""
+        return _extend(torch.ones(size, device=self.image.device), full_size) == 0
 
-    def _full_precision(self) -> torch.autocast:
-        """ln q is a small difference of large sums, and the inverse must be one."""
+    def _use_full_precision(self) -> torch.autocast:
+        """Full precision: ln q is a small difference of large sums, and the inverse must be exact."""
         return torch.autocast(self.image.device.type, enabled=False)
 
-    def _grad_mode(self) -> torch.set_grad_enabled:
-        """Gradients where the caller wants them and the proposal has them: a detached one has none."""
+    def _set_grad_mode(self) -> torch.set_grad_enabled:
+        """Records gradients if the caller does and the proposal has them; a detached one has none."""
         return torch.set_grad_enabled(torch.is_grad_enabled() and self.logits.requires_grad)
 
 
 def _extend(values: Tensor, size: Sequence[int]) -> Tensor:
-    """Zeros below and on the right of `(…, row, column)`, up to a size."""
+    """Pads `(…, row, column)` with zeros below and on the right, up to a size."""
     return F.pad(values, (0, size[1] - values.shape[-1], 0, size[0] - values.shape[-2]))
 
 
-def _log_extension(y: Tensor, outside: Tensor) -> Tensor:
+def _compute_log_extension(y: Tensor, is_outside: Tensor) -> Tensor:
     """ln r of the pixels of an extension, `(batch, sample)`."""
-    return log_normal(SCALE * (y[..., outside] - 0.5)) + math.log(SCALE) * outside.sum()
+    return log_normal(SCALE * (y[..., is_outside] - 0.5)) + math.log(SCALE) * is_outside.sum()

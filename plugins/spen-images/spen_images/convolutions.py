@@ -32,7 +32,7 @@ class Fcn(sp.InferenceNet):
     """An encoder of `levels` resolutions and a decoder that sees each of them again (Long et al. 2015; Ronneberger et
     al. 2015), with group normalisation: variables are independent given x.
 
-    Images of any sizes; padding changes no number.
+    Images may have any size; padding changes no number.
     """
 
     class Config(sp.Config):
@@ -75,9 +75,9 @@ class Fcn(sp.InferenceNet):
                 values = layer(values, inside)
             levels.append(values)
         values = self.dropout(values)
-        for layers, seen, inside in reversed(list(zip(self.up, levels, masks, strict=False))):
-            wide = F.interpolate(values, scale_factor=2.0)[..., : seen.shape[-2], : seen.shape[-1]]
-            values = torch.cat([mask_outside(wide, inside), seen], 1)
+        for layers, skip, inside in reversed(list(zip(self.up, levels, masks, strict=False))):
+            upsampled = F.interpolate(values, scale_factor=2.0)[..., : skip.shape[-2], : skip.shape[-1]]
+            values = torch.cat([mask_outside(upsampled, inside), skip], 1)
             for layer in layers:
                 values = layer(values, inside)
         return self.space.independent(self.last(values), x.mask)
@@ -88,7 +88,7 @@ class Conv(sp.Energy):
     Sec. 4.4), convolutions over the channels of the image and y as one more.
 
     The first layer keeps the resolution, each other one halves it; then the mean over places, a layer, and a number.
-    The mean, where DVN has weights for each place, takes images of any size. SiLU has derivatives of all orders.
+    The mean, in place of DVN's weights for each place, allows images of any size. SiLU has derivatives of all orders.
     """
 
     class Config(sp.Config):
@@ -117,40 +117,40 @@ class Conv(sp.Energy):
         self.head = nn.Sequential(
             nn.Linear(filters[-1], config.hidden), nn.SiLU(), nn.Linear(config.hidden, 1, bias=False)
         )
-        # Of one layer over all channels, whose results keep the variance of what they are given (He et al. 2015).
+        # The weights of one layer over all channels that keeps the variance of its inputs (He et al. 2015).
         for part in (self.image, self.output):
             nn.init.normal_(part.weight, std=math.sqrt(2 / (size**2 * (channels + 1))))
         for layer in self.layers:
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
     def encode(self, x: sp.X) -> tuple[Tensor, list[Tensor | None]]:
-        """The first layer's part of the image, `(batch, filter, row, column)`; and the mask after each layer."""
+        """The image's part of the first layer, `(batch, filter, row, column)`, and the mask after each layer."""
         values = read_channels(x)
         return self.image(values), make_masks(x.mask, values, len(self.config.filters))
 
     def forward(self, features: tuple[Tensor, list[Tensor | None]], y: Tensor) -> Tensor:
         batch, n, *size = y.shape
-        image, insides = features
-        first, *others = insides
-        shown = y if first is None else y * first
-        values = self.output(shown.reshape(batch * n, 1, *size)).unflatten(0, (batch, n))
-        values = self._fold(F.silu(values + image.unsqueeze(1)), first)
-        for layer, inside in zip(self.layers, others, strict=True):
-            values = self._fold(F.silu(layer(values)).unflatten(0, (batch, n)), inside)
+        image, masks = features
+        first_mask, *other_masks = masks
+        masked = y if first_mask is None else y * first_mask
+        values = self.output(masked.reshape(batch * n, 1, *size)).unflatten(0, (batch, n))
+        values = self._fold(F.silu(values + image.unsqueeze(1)), first_mask)
+        for layer, mask in zip(self.layers, other_masks, strict=True):
+            values = self._fold(F.silu(layer(values)).unflatten(0, (batch, n)), mask)
         count = values.shape[-2] * values.shape[-1]
-        if insides[-1] is not None:
-            count = insides[-1].sum((2, 3)).repeat_interleave(n, 0)
+        if masks[-1] is not None:
+            count = masks[-1].sum((2, 3)).repeat_interleave(n, 0)
         means = at_least_float32(values).sum((2, 3)) / count
         return self.head(means.to(values.dtype)).view(batch, n)
 
     @staticmethod
     def _fold(values: Tensor, inside: Tensor | None) -> Tensor:
-        """Zero on padding: `(batch, sample, filter, row, column)` -> `(batch · sample, filter, row, column)`."""
+        """`(batch, sample, filter, row, column)` -> `(batch · sample, filter, row, column)`, zero on padding."""
         return mask_outside(values, None if inside is None else inside.unsqueeze(1)).flatten(0, 1)
 
 
 def require_grid(component: sp.Component, task: sp.Task) -> int:
-    """The number of channels of the task's images; `sp.ConfigError` unless it goes from images to a number a pixel."""
+    """The number of channels of the task's images; `ConfigError` unless it goes from images to one number per pixel."""
     if not isinstance(task.inputs, sp.ImageInputs) or task.space.shape != (None, None):
         raise sp.ConfigError(
             f"{type(component).__name__} requires images as inputs and one number per pixel as outputs; found "
@@ -160,7 +160,7 @@ def require_grid(component: sp.Component, task: sp.Task) -> int:
 
 
 def read_channels(x: sp.X) -> Tensor:
-    """The images of a batch, `(batch, channel, row, column)`, of one channel too."""
+    """The images of a batch, `(batch, channel, row, column)`, also with one channel."""
     image = x.inputs["image"]
     return image.unsqueeze(1) if image.dim() == 3 else image
 
@@ -169,7 +169,7 @@ def make_masks(mask: Tensor | None, like: Tensor, levels: int) -> list[Tensor | 
     """The mask as numbers of the type of `like`, `(batch, 1, row, column)`, and after each of `levels` − 1 layers of
     stride 2 and odd filters; all None without a mask.
 
-    A layer's place i is over places 2i of its input: there is one for every two, the first included.
+    Place i of a layer is over place 2i of its input: there is one for every two, the first included.
     """
     if mask is None:
         return [None] * levels
@@ -180,7 +180,7 @@ def make_masks(mask: Tensor | None, like: Tensor, levels: int) -> list[Tensor | 
 
 
 def mask_outside(values: Tensor, inside: Tensor | None) -> Tensor:
-    """Zero on padding, so that the next convolution sees an image's border where it is, not where its batch's is."""
+    """The values, zero on padding: the next convolution sees the border of each image, not that of the batch."""
     return values if inside is None else values * inside
 
 
@@ -193,10 +193,10 @@ class GroupNorm(nn.GroupNorm):
         if inside is None:
             return F.group_norm(values, self.num_groups, self.weight, self.bias, self.eps)
         groups = values.unflatten(1, (self.num_groups, -1))
-        here = inside.unsqueeze(1)
-        count = here.sum((2, 3, 4), keepdim=True) * groups.shape[2]
-        mean = (groups * here).sum((2, 3, 4), keepdim=True) / count
-        centred = (groups - mean) * here
+        mask = inside.unsqueeze(1)
+        count = mask.sum((2, 3, 4), keepdim=True) * groups.shape[2]
+        mean = (groups * mask).sum((2, 3, 4), keepdim=True) / count
+        centred = (groups - mean) * mask
         variance = centred.square().sum((2, 3, 4), keepdim=True) / count
-        normal = (centred * torch.rsqrt(variance + self.eps)).flatten(1, 2)
-        return normal * self.weight.view(-1, 1, 1) + self.bias.view(-1, 1, 1)
+        normalised = (centred * torch.rsqrt(variance + self.eps)).flatten(1, 2)
+        return normalised * self.weight.view(-1, 1, 1) + self.bias.view(-1, 1, 1)

@@ -63,8 +63,8 @@ class Denoising(ImageTask, sp.ReadsInputs):
         train = self._parts["train"]
         sides = min(min(example.shape) for example in train)
         self.inputs = sp.ImageInputs(1, smallest=min(sides, c.crop or sides))
-        several = [example for example in train for _ in range(c.repeat)]
-        self._parts["train"] = [e._replace(seed=self._seed("train", row)) for row, e in enumerate(several)]
+        repeated = [example for example in train for _ in range(c.repeat)]
+        self._parts["train"] = [e._replace(seed=self._make_seed("train", row)) for row, e in enumerate(repeated)]
 
     def _load_sample(self) -> None:
         if any(getattr(self.config, key) is not None for key in sp.PARTS):
@@ -72,7 +72,7 @@ class Denoising(ImageTask, sp.ReadsInputs):
         from spen_images import denoising_sample as sample
 
         for part, pixels in sample.make().items():
-            self._set(part, [f"{part}{i:02}" for i in range(len(pixels))], pixels)
+            self._set_part(part, [f"{part}{i:02}" for i in range(len(pixels))], pixels)
         self._split = "the sample's own (synthetic)"
         self._check_crop("the sample")
 
@@ -83,7 +83,7 @@ class Denoising(ImageTask, sp.ReadsInputs):
         for part in sp.PARTS:
             path = getattr(c, part)
             if path is not None:
-                self._set(part, *self._read(path))
+                self._set_part(part, *self._read_images(path))
                 self._checksums[path] = sp.checksum(sp.locate(path))
         train, split = self._parts["train"], f"{c.validation}"
         if c.validation is None:
@@ -94,33 +94,33 @@ class Denoising(ImageTask, sp.ReadsInputs):
                     f"{len(train)} images, of which task.held_out={c.held_out} would be the validation part",
                     f"more than {c.held_out}, or task.validation",
                 )
-            held = train[-c.held_out :]
+            held_out = train[-c.held_out :]
             del train[-c.held_out :]
-            self._set("validation", [e.name for e in held], [e.clean for e in held])
+            self._set_part("validation", [e.name for e in held_out], [e.clean for e in held_out])
             split = f"the last {c.held_out} images of {c.train} by name, which are not trained on"
         self._split = {"train": c.train, "validation": split} | ({"test": c.test} if c.test else {})
         self._check_crop(sp.locate(c.train))
 
-    def _check_crop(self, where: object) -> None:
+    def _check_crop(self, source: object) -> None:
         crop = self.config.crop
         for example in self._parts["train"]:
             if crop is not None and min(example.shape) < crop:
                 rows, columns = example.shape
-                path = Path(where, example.name) if Path(str(where)).is_dir() else where
-                wanted = f"at least task.crop={crop} of both; use a smaller crop, or crop=null for whole images"
-                raise sp.DataError(path, None, f"{rows} rows and {columns} columns", wanted)
+                path = Path(source, example.name) if Path(str(source)).is_dir() else source
+                expected = f"at least task.crop={crop} of both; use a smaller crop, or crop=null for whole images"
+                raise sp.DataError(path, None, f"{rows} rows and {columns} columns", expected)
 
-    def _set(self, part: str, names: Sequence[str], pixels: Sequence[np.ndarray | None]) -> None:
+    def _set_part(self, part: str, names: Sequence[str], pixels: Sequence[np.ndarray | None]) -> None:
         """The examples of a part, with fixed noise."""
         self._parts[part] = [
-            Example(name, image, seed=self._seed(part, row))
+            Example(name, image, seed=self._make_seed(part, row))
             for row, (name, image) in enumerate(zip(names, pixels, strict=True))
         ]
 
-    def _seed(self, part: str, row: int) -> tuple[int, ...]:
+    def _make_seed(self, part: str, row: int) -> tuple[int, ...]:
         return self.config.noise_seed, sp.PARTS.index(part), row
 
-    def _read(self, path: str) -> tuple[list[str], list[np.ndarray]]:
+    def _read_images(self, path: str) -> tuple[list[str], list[np.ndarray]]:
         """Names and images of a folder or a file."""
         files = images.list_images(sp.locate(path))
         return [file.name for file in files], [images.read_image(file) for file in files]
@@ -144,21 +144,21 @@ class Denoising(ImageTask, sp.ReadsInputs):
 
     def measure(self, proposal: sp.Proposal, batch: sp.Batch) -> dict[str, Tensor]:
         noisy, y = batch.x.inputs["image"].unsqueeze(1), self.decode(proposal).detach().clamp(0, 1)
-        before, error = (squared_error(image, batch.gold, batch.x.mask) for image in (noisy, y))
-        return {"psnr": psnr(error), "psnr_noisy": psnr(before), "error": error}
+        noisy_error, error = (squared_error(image, batch.gold, batch.x.mask) for image in (noisy, y))
+        return {"psnr": psnr(error), "psnr_noisy": psnr(noisy_error), "error": error}
 
     def summarise(self, measured: dict[str, Tensor]) -> dict[str, Any]:
         rmse = 255 * measured.pop("error").mean().sqrt().item()
         return {name: values.mean().item() for name, values in measured.items()} | {"rmse": rmse}
 
     def read(self, path: str) -> list[Example]:
-        """Clean images of a folder or a file, with noise as if they were the test part."""
-        pairs = enumerate(zip(*self._read(path), strict=True))
-        return [Example(name, image, seed=self._seed("test", row)) for row, (name, image) in pairs]
+        """Clean images of a folder or a file, with the noise of a test part."""
+        pairs = enumerate(zip(*self._read_images(path), strict=True))
+        return [Example(name, image, seed=self._make_seed("test", row)) for row, (name, image) in pairs]
 
     def read_inputs(self, path: str) -> list[Example]:
         """Noisy images of a folder or a file, as they are."""
-        return [Example(name, None, image) for name, image in zip(*self._read(path), strict=True)]
+        return [Example(name, None, image) for name, image in zip(*self._read_images(path), strict=True)]
 
     def parse(self, item: Any) -> Example:
         """`{"image": …}`: a noisy image, as rows of grey levels from 0 to 255 (a list or an array), a PNG in base64, or

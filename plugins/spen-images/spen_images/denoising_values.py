@@ -20,7 +20,7 @@ DEFINITIONS = {
 
 
 class Example(NamedTuple):
-    """An image: clean with noise to add, noisy as it was given, or both. Grey levels are from 0 to 255."""
+    """An image: clean with noise to add, noisy as given, or both. Grey levels are from 0 to 255."""
 
     name: str
     clean: np.ndarray | None
@@ -57,8 +57,8 @@ def squared_error(y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
     squares = (y[:, 0].cpu().double() - gold[:, 0].cpu().double()).square()
     if mask is None:
         return squares.flatten(1).mean(1)
-    inside = mask.cpu().double()
-    return (squares * inside).flatten(1).sum(1) / inside.flatten(1).sum(1)
+    weights = mask.cpu().double()
+    return (squares * weights).flatten(1).sum(1) / weights.flatten(1).sum(1)
 
 
 def psnr(error: Tensor) -> Tensor:

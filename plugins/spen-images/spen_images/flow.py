@@ -15,13 +15,13 @@ from spen_images.convolutions import Layer
 from spen_images.flow_steps import Coefficients, Gaussian, Step
 
 Encoded: TypeAlias = Sequence[Sequence[Coefficients]]
-"""Of each step of each level."""
+"""Coefficients of each step of each level."""
 SCALE = 2.0
 """Factor of outputs in [−1/2, 3/2] around 1/2, after which their deviation is about 1."""
 
 
 class Trunk(nn.Module):
-    """Features of an image at 1/2, 1/4, … of its resolution: an encoder with one level more, and a decoder that sees
+    """Features of an image at 1/2, 1/4, … of its resolution: an encoder with one more level, and a decoder that sees
     each level again."""
 
     def __init__(self, channels: int, width: int, levels: int) -> None:
@@ -35,16 +35,16 @@ class Trunk(nn.Module):
 
     def forward(self, image: Tensor) -> list[Tensor]:
         """`(batch, channel, row, column)` -> features `(batch, width, row / 2^k, column / 2^k)` for k = 1, 2, …"""
-        seen = []
+        skips = []
         for layer in self.down:
             image = layer(image)
-            seen.append(image)
-        values, found = seen.pop(), []
-        for layer, skip in zip(self.up, reversed(seen[1:]), strict=True):
-            wide = F.interpolate(values, scale_factor=2.0)[..., : skip.shape[-2], : skip.shape[-1]]
-            values = layer(torch.cat([wide, skip], 1))
-            found.append(values)
-        return found[::-1]
+            skips.append(image)
+        values, features = skips.pop(), []
+        for layer, skip in zip(self.up, reversed(skips[1:]), strict=True):
+            upsampled = F.interpolate(values, scale_factor=2.0)[..., : skip.shape[-2], : skip.shape[-1]]
+            values = layer(torch.cat([upsampled, skip], 1))
+            features.append(values)
+        return features[::-1]
 
 
 class Convolution(Layer):
@@ -60,14 +60,14 @@ class Convolution(Layer):
 class Flow(nn.Module):
     """Outputs `(batch, sample, row, column)` as noise `(batch, sample, row · column)`, given an image, and back.
 
-    Each level makes 2×2 places the channels of one, takes its steps, and gives half of the channels to the noise. The
-    last level gives all (Dinh et al. 2017; Kingma & Dhariwal 2018).
+    Each level turns 2×2 places into channels of one place, takes its steps, and turns half of the channels into noise.
+    The last level turns all of them into noise (Dinh et al. 2017; Kingma & Dhariwal 2018).
 
     Args:
-        channels: of the image.
-        levels: rows and columns are multiples of 2^levels.
-        steps: of each level.
-        width: of the image's features and of the couplings.
+        channels: channels of the image.
+        levels: number of levels; rows and columns are multiples of 2^levels.
+        steps: steps of each level.
+        width: channels of the image's features and of the couplings.
     """
 
     def __init__(self, channels: int, levels: int, steps: int, width: int) -> None:
@@ -92,13 +92,13 @@ class Flow(nn.Module):
         noise: list[Tensor] = []
         for level, (steps, coefficients) in enumerate(zip(self.levels, encoded, strict=True)):
             values = F.pixel_unshuffle(values, 2)
-            for step, at in zip(steps, coefficients, strict=True):
-                values, change = step(values, at)
-                log_det = log_det + change
-            kept, given, mean, log_std = self._split(level, values)
-            noise.append(((given - mean) * (-log_std).exp()).flatten(2))
-            log_det = log_det - log_std.expand_as(given).sum((2, 3, 4))
-            values = kept
+            for step, step_coefficients in zip(steps, coefficients, strict=True):
+                values, step_log_det = step(values, step_coefficients)
+                log_det = log_det + step_log_det
+            kept_values, noise_values, mean, log_std = self._split(level, values)
+            noise.append(((noise_values - mean) * (-log_std).exp()).flatten(2))
+            log_det = log_det - log_std.expand_as(noise_values).sum((2, 3, 4))
+            values = kept_values
         return torch.cat(noise, 2), log_det
 
     def inverse(self, noise: Tensor, encoded: Encoded, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -110,26 +110,26 @@ class Flow(nn.Module):
         log_det = noise.new_full(noise.shape[:2], math.log(SCALE) * size[0] * size[1])
         values = noise.new_zeros(*noise.shape[:2], 0, rows, columns)
         for level in range(last, -1, -1):
-            # Of the last level nothing is kept: its Gaussian depends on no values.
-            kept = values
-            mean, log_std = (self.mean, self.log_std) if level == last else self.splits[level](kept)
+            # The last level keeps nothing: its Gaussian depends on no values.
+            kept_values = values
+            mean, log_std = (self.mean, self.log_std) if level == last else self.splits[level](kept_values)
             places = (rows * 2 ** (last - level), columns * 2 ** (last - level))
-            given = parts[level].unflatten(2, (-1, *places)) * log_std.exp() + mean
-            log_det = log_det - log_std.expand_as(given).sum((2, 3, 4))
-            values = torch.cat([kept, given], 2)
-            for step, at in zip(reversed(self.levels[level]), reversed(encoded[level]), strict=True):
-                values, change = step.inverse(values, at)
-                log_det = log_det + change
-            # Of one place, torch takes the strides for those of a format that it doesn't shuffle.
+            noise_values = parts[level].unflatten(2, (-1, *places)) * log_std.exp() + mean
+            log_det = log_det - log_std.expand_as(noise_values).sum((2, 3, 4))
+            values = torch.cat([kept_values, noise_values], 2)
+            for step, step_coefficients in zip(reversed(self.levels[level]), reversed(encoded[level]), strict=True):
+                values, step_log_det = step.inverse(values, step_coefficients)
+                log_det = log_det + step_log_det
+            # With one place, torch takes the strides for those of a format that it doesn't shuffle.
             values = F.pixel_shuffle(values.contiguous(), 2)
         return values.squeeze(2) / SCALE + 0.5, log_det
 
     def _split(self, level: int, values: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Values that are kept and those that become noise, with the mean and ln deviation of these."""
+        """The kept values and those that become noise, with the mean and ln deviation of the latter."""
         if level == len(self.splits):
             return values[:, :, :0], values, self.mean, self.log_std
-        kept, given = values.chunk(2, 2)
-        return kept, given, *self.splits[level](kept)
+        kept_values, noise_values = values.chunk(2, 2)
+        return kept_values, noise_values, *self.splits[level](kept_values)
 
 
 def log_normal(noise: Tensor) -> Tensor:

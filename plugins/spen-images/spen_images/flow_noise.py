@@ -15,12 +15,12 @@ from spen_images.cglow import Cglow, FlowMasks
 
 
 class BesideFlow(sp.InferenceNet):
-    """A net that predicts and learns, and beside it a flow that is fixed: noise for `images.flow_nce`.
+    """A net that predicts and learns, and beside it a fixed flow, whose samples are the noise of `images.flow_nce`.
 
     `init.inference_net` names the run of the flow; the net that predicts starts anew.
 
     Raises:
-        ConfigError: a net is missing, or `net` is no flow.
+        ConfigError: a net is missing, or `net` is not a flow.
     """
 
     parts: ClassVar[Mapping[str, str]] = {"net": "inference_net", "predictor": "inference_net"}
@@ -50,18 +50,18 @@ class BesideFlow(sp.InferenceNet):
         return self
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
-        found = self.predictor(x, energy)
-        if type(found) is not sp.IndependentPixels:
+        prediction = self.predictor(x, energy)
+        if type(prediction) is not sp.IndependentPixels:
             raise sp.ConfigError(
-                f"inference_net.predictor returns {type(found).__name__}; expected independent pixels (images.fcn)"
+                f"inference_net.predictor returns {type(prediction).__name__}; expected independent pixels (images.fcn)"
             )
-        kept = {"features": found.features, "noise": self.net(x)}
-        return PixelsBesideFlow(self.space, found.logits, x.mask, **kept)
+        fields = {"features": prediction.features, "noise": self.net(x)}
+        return PixelsBesideFlow(self.space, prediction.logits, x.mask, **fields)
 
 
 @dataclass(frozen=True)
 class PixelsBesideFlow(sp.IndependentPixels):
-    """Independent pixels, and beside them the distribution of a flow, for losses that contrast it with gold."""
+    """Independent pixels, and beside them a flow's distribution, for losses that contrast gold with its samples."""
 
     noise: FlowMasks | None = None
 

@@ -11,16 +11,16 @@ from torch.nn import functional as F
 
 
 class Coefficients(NamedTuple):
-    """Of a step, given the image: computed once for all outputs."""
+    """The coefficients of a step, given the image; computed once for all outputs."""
 
     log_scale: Tensor
-    """Of activation normalisation, `(batch, 1, channel, 1, 1)`."""
+    """ln scale of activation normalisation, `(batch, 1, channel, 1, 1)`."""
     shift: Tensor
-    """Likewise."""
+    """Its shift, of the same shape."""
     lower: Tensor
     """L of the 1×1 convolution's matrix P L U, `(batch, channel, channel)`."""
     upper: Tensor
-    """U, likewise."""
+    """U, of the same shape."""
     image: Tensor
     """The image's part of the coupling's first layer, `(batch, 1, width, row, column)`."""
 
@@ -29,12 +29,12 @@ class Step(nn.Module):
     """Activation normalisation, a 1×1 convolution and an affine coupling, all conditional on the image (Lu & Huang
     2020, Sec. 3.2), of values `(batch, sample, channel, row, column)`.
 
-    What depends on the image starts at 0, so that a step begins as a rotation of channels.
+    The parts that depend on the image start at 0, so that a step begins as a rotation of channels.
 
     Args:
-        channels: of the values; even.
+        channels: channels of the values; even.
         features: channels of the image's features.
-        width: of the coupling's net.
+        width: channels of the coupling's net.
     """
 
     def __init__(self, channels: int, features: int, width: int) -> None:
@@ -57,43 +57,43 @@ class Step(nn.Module):
     def encode(self, features: Tensor) -> Coefficients:
         """The coefficients given the image's features `(batch, feature, row, column)`; normalisation and convolution
         see their mean over places."""
-        whole = features.mean((2, 3))
-        log_scale, shift = torch.tanh(self.norm(whole))[:, None, :, None, None].chunk(2, 2)
-        entries = self.entries + torch.tanh(self.mix(whole)).unflatten(1, (self.channels, self.channels))
+        means = features.mean((2, 3))
+        log_scale, shift = torch.tanh(self.norm(means))[:, None, :, None, None].chunk(2, 2)
+        entries = self.entries + torch.tanh(self.mix(means)).unflatten(1, (self.channels, self.channels))
         unit = torch.eye(self.channels).to(entries)
         upper = entries.triu(1) + (self.sign * entries.diagonal(dim1=1, dim2=2).exp()).diag_embed()
         return Coefficients(log_scale, shift, entries.tril(-1) + unit, upper, self.image(features).unsqueeze(1))
 
     def forward(self, values: Tensor, at: Coefficients) -> tuple[Tensor, Tensor]:
-        """Values one step nearer to noise, and ln |det| of the step, `(batch, sample)`."""
+        """Values one step closer to noise, and ln |det| of the step, `(batch, sample)`."""
         places = values.shape[-2] * values.shape[-1]
         values = (values + at.shift) * at.log_scale.exp()
         values = _mix(self.permutation @ at.lower @ at.upper, values)
-        kept, changed = values.chunk(2, 2)
-        shift, log_scale = self._couple(kept, at)
-        values = torch.cat([kept, (changed + shift) * log_scale.exp()], 2)
-        return values, places * _log_volume(at) + log_scale.sum((2, 3, 4))
+        half, other_half = values.chunk(2, 2)
+        shift, log_scale = self._couple(half, at)
+        values = torch.cat([half, (other_half + shift) * log_scale.exp()], 2)
+        return values, places * _compute_log_volume(at) + log_scale.sum((2, 3, 4))
 
     def inverse(self, values: Tensor, at: Coefficients) -> tuple[Tensor, Tensor]:
         """The inverse of `forward`, with ln |det| of `forward`."""
         places = values.shape[-2] * values.shape[-1]
-        kept, changed = values.chunk(2, 2)
-        shift, log_scale = self._couple(kept, at)
-        values = torch.cat([kept, changed * (-log_scale).exp() - shift], 2)
+        half, other_half = values.chunk(2, 2)
+        shift, log_scale = self._couple(half, at)
+        values = torch.cat([half, other_half * (-log_scale).exp() - shift], 2)
         # Small and exact: the error of a triangular solution in float32 would grow from step to step.
-        right = self.permutation.t().double().expand_as(at.lower)
-        right = torch.linalg.solve_triangular(at.lower.double(), right, upper=False, unitriangular=True)
-        back = torch.linalg.solve_triangular(at.upper.double(), right, upper=True)
-        values = _mix(back.to(values), values)
+        solution = self.permutation.t().double().expand_as(at.lower)
+        solution = torch.linalg.solve_triangular(at.lower.double(), solution, upper=False, unitriangular=True)
+        inverse = torch.linalg.solve_triangular(at.upper.double(), solution, upper=True)
+        values = _mix(inverse.to(values), values)
         values = values * (-at.log_scale).exp() - at.shift
-        return values, places * _log_volume(at) + log_scale.sum((2, 3, 4))
+        return values, places * _compute_log_volume(at) + log_scale.sum((2, 3, 4))
 
-    def _couple(self, kept: Tensor, at: Coefficients) -> tuple[Tensor, Tensor]:
-        """Shift and ln scale of the other half of the channels, of its shape; the scale is below 1 / σ(2)."""
-        shape = kept.shape[:2]
-        hidden = F.silu(self.first(kept.flatten(0, 1)).unflatten(0, shape) + at.image)
-        found = self.last(F.silu(self.middle(hidden.flatten(0, 1)))).unflatten(0, shape)
-        shift, scale = found.chunk(2, 2)
+    def _couple(self, half: Tensor, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
+        """Shift and ln scale of the other half of the channels, of the half's shape; the scale is below 1 / σ(2)."""
+        shape = half.shape[:2]
+        hidden = F.silu(self.first(half.flatten(0, 1)).unflatten(0, shape) + coefficients.image)
+        output = self.last(F.silu(self.middle(hidden.flatten(0, 1)))).unflatten(0, shape)
+        shift, scale = output.chunk(2, 2)
         return shift, F.logsigmoid(scale + 2) + math.log1p(math.exp(-2))
 
 
@@ -107,13 +107,13 @@ class Gaussian(nn.Module):
 
     def forward(self, kept: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and ln deviation, of the shape of `kept`."""
-        found = self.last(kept.flatten(0, 1)).unflatten(0, kept.shape[:2])
-        mean, log_std = found.chunk(2, 2)
+        output = self.last(kept.flatten(0, 1)).unflatten(0, kept.shape[:2])
+        mean, log_std = output.chunk(2, 2)
         return mean, log_std
 
 
 def start_at_zero(layer: nn.Linear | nn.Conv2d) -> nn.Linear | nn.Conv2d:
-    """The layer, whose results are 0 at first."""
+    """The layer with zero weights, whose outputs start at 0."""
     nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
     return layer
 
@@ -122,6 +122,8 @@ def _mix(matrix: Tensor, values: Tensor) -> Tensor:
     return torch.einsum("bij,bnjrc->bnirc", matrix, values)
 
 
-def _log_volume(at: Coefficients) -> Tensor:
+def _compute_log_volume(coefficients: Coefficients) -> Tensor:
     """ln |det| of normalisation and convolution at one place, `(batch, 1)`."""
-    return at.log_scale.sum((2, 3, 4)) + at.upper.diagonal(dim1=1, dim2=2).abs().log().sum(1, keepdim=True)
+    return coefficients.log_scale.sum((2, 3, 4)) + coefficients.upper.diagonal(dim1=1, dim2=2).abs().log().sum(
+        1, keepdim=True
+    )

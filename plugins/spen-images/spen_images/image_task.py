@@ -18,11 +18,11 @@ class ImageTask(sp.Task, sp.Augments):
     """From an image to a number from 0 to 1 for each pixel; examples have `name` and `shape`, `(rows, columns)`."""
 
     key: ClassVar[str]
-    """Of a prediction: name of its image, a PNG in base64, 8 bits; beside it are `name` and, with gold, the score."""
+    """Key of a prediction's image, a PNG in base64, 8 bits; its other keys are `name` and, with gold, the score."""
     digits: ClassVar[int]
-    """To which a prediction's score is rounded."""
+    """Digits to which a prediction's score is rounded."""
     unit: ClassVar[str] = ""
-    """Of the score."""
+    """Unit of the score."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -35,11 +35,11 @@ class ImageTask(sp.Task, sp.Augments):
 
     @abstractmethod
     def measure(self, proposal: sp.Proposal, batch: sp.Batch) -> dict[str, Tensor]:
-        """Numbers of each image, `(batch,)` float64 on the CPU, by name; `selection` is one, and gold is known."""
+        """Measures of each image, `(batch,)` float64 on the CPU, by name, with `selection`; gold is known."""
 
     @abstractmethod
     def summarise(self, measured: dict[str, Tensor]) -> dict[str, Any]:
-        """The scores, given what was measured of all images with gold."""
+        """The scores, given the measures of all images with gold."""
 
     def part(self, name: str) -> Sequence[Any]:
         return self._parts[name]
@@ -62,23 +62,23 @@ class ImageTask(sp.Task, sp.Augments):
         image, gold = np.zeros((*size, self.inputs.channels), np.float32), np.zeros(size, np.float32)
         labelled = []
         for i, (example, (height, width)) in enumerate(zip(examples, shapes.tolist(), strict=True)):
-            image[i, :height, :width], known = self.pixels(example)
-            gold[i, :height, :width] = 0 if known is None else known
-            labelled.append(known is not None)
+            image[i, :height, :width], target = self.pixels(example)
+            gold[i, :height, :width] = 0 if target is None else target
+            labelled.append(target is not None)
         levels = torch.from_numpy(image).movedim(3, 1)
         levels = levels[:, 0] if self.inputs.channels == 1 else levels.contiguous()
-        inside = [np.arange(longest) < lengths[:, None] for longest, lengths in zip(size[1:], shapes.T, strict=True)]
-        padded = (shapes != shapes[0]).any()
-        mask = torch.from_numpy(inside[0][:, :, None] & inside[1][:, None]) if padded else None
+        masks = [np.arange(longest) < lengths[:, None] for longest, lengths in zip(size[1:], shapes.T, strict=True)]
+        is_padded = (shapes != shapes[0]).any()
+        mask = torch.from_numpy(masks[0][:, :, None] & masks[1][:, None]) if is_padded else None
         return sp.Batch.of({"image": levels}, mask, torch.from_numpy(gold).unsqueeze(1), labelled, rows)
 
     def metric(self) -> ImageMetric:
         return ImageMetric(self)
 
     def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Any]) -> list[dict[str, Any]]:
-        decided = self.decode(proposal, batch.x).detach().float().clamp(0, 1)
+        decoded = self.decode(proposal, batch.x).detach().float().clamp(0, 1)
         scores = {} if batch.gold is None else self.measure(proposal, batch)
-        levels = (decided * WHITE).round().byte()[:, 0].cpu().numpy()
+        levels = (decoded * WHITE).round().byte()[:, 0].cpu().numpy()
         answers = [
             {"name": e.name, self.key: to_base64(np.ascontiguousarray(y[: e.shape[0], : e.shape[1]]))}
             for e, y in zip(examples, levels, strict=True)
@@ -89,7 +89,7 @@ class ImageTask(sp.Task, sp.Augments):
 
 
 class ImageMetric(sp.Metric):
-    """The mean of an image task's score over images, and what it measures beside."""
+    """The mean of an image task's score over images, and its other scores."""
 
     def __init__(self, task: ImageTask) -> None:
         self._task, self.unit = task, task.unit
@@ -106,12 +106,12 @@ class ImageMetric(sp.Metric):
         if not any(map(torch.any, self._labelled)):
             raise sp.DataError("scores", None, "no image with gold to compare it with", "at least one to score")
         names = self._measured[0]
-        return self._task.summarise({k: torch.cat([one[k] for one in self._measured]) for k in names})
+        return self._task.summarise({k: torch.cat([measured[k] for measured in self._measured]) for k in names})
 
     def ratios(self) -> tuple[Tensor, Tensor]:
         """The score and 1 for each image."""
         labelled = torch.cat(self._labelled)
         numerator = torch.zeros(len(labelled), dtype=torch.double)
         if self._measured:
-            numerator[labelled] = torch.cat([one[self._task.selection] for one in self._measured])
+            numerator[labelled] = torch.cat([measured[self._task.selection] for measured in self._measured])
         return numerator, labelled.double()

@@ -19,13 +19,13 @@ PNG = "iVBORw0KGgo"
 """The beginning of every PNG in base64."""
 _MODES = {1: "L", 3: "RGB"}
 """Number of channels -> Pillow's name."""
-_WANTED = {"L": "an 8-bit grayscale image", "RGB": "an 8-bit RGB image"}
+_EXPECTED = {"L": "an 8-bit grayscale image", "RGB": "an 8-bit RGB image"}
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, ArithmeticError, LookupError, TypeError)
 """Errors of Pillow for damaged files, apart from struct.error and zlib.error, which it turns into these."""
 
 
 def list_images(path: str | Path) -> list[Path]:
-    """The PNG and JPEG files of a folder by name, or the file itself. Other files of a folder are left out; `DataError`
+    """The PNG and JPEG files of a folder by name, or the file itself. Other files of a folder are skipped; `DataError`
     if there is no such file or folder, or it has no images."""
     path = Path(path)
     if not path.exists():
@@ -36,14 +36,14 @@ def list_images(path: str | Path) -> list[Path]:
     files = [p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")]
     images = sorted((p for p in files if p.suffix.lower() in SUFFIXES), key=lambda p: p.name)
     if not images:
-        has = f"a folder with {len(files)} other files" if files else "an empty folder"
-        raise DataError(path, None, has, f"images ({', '.join(SUFFIXES)})")
+        problem = f"a folder with {len(files)} other files" if files else "an empty folder"
+        raise DataError(path, None, problem, f"images ({', '.join(SUFFIXES)})")
     return images
 
 
 def read_image(path: str | Path, channels: int = 1) -> np.ndarray:
     """Levels of a PNG or JPEG file, uint8: `(row, column)` of one channel, `(row, column, 3)` of three; `DataError` if
-    it is missing, no image, damaged, of other channels, or of other than 8 bits. For three channels, a grey image
+    it is missing, not an image, damaged, or has other channels or other than 8 bits. For three channels, a grey image
     without transparency is converted."""
     with opened(path) as file:
         return _decode(file, path, channels)
@@ -67,7 +67,7 @@ def read_value(value: Any, channels: int = 1, noisy: bool = False) -> tuple[np.n
 
 
 def read_text(text: str | Path, channels: int = 1) -> tuple[np.ndarray, str]:
-    """Levels, as `read_image`, of a PNG in base64 or of a path, and the file's name, "" of base64."""
+    """Levels, as in `read_image`, of a PNG in base64 or of a path, and the file's name, "" for base64."""
     if not isinstance(text, str) or not text.startswith(PNG):
         return read_image(locate(str(text)), channels), Path(text).name
     try:
@@ -80,27 +80,27 @@ def read_text(text: str | Path, channels: int = 1) -> tuple[np.ndarray, str]:
 def from_rows(rows: Any, channels: int, noisy: bool) -> np.ndarray:
     """Levels from 0 to 255 as a list of rows, an array or a tensor -> float32 in the shapes of `read_image`.
 
-    Levels of a noisy image may be outside this range. `DataError` for rows of different lengths, or for what is no
-    number or no level.
+    Levels of a noisy image may be outside this range. `DataError` for rows of different lengths, or for values that
+    are not numbers or levels.
     """
-    wanted = f"rows of levels from 0 to 255, {'(row, column)' if channels == 1 else f'(row, column, {channels})'}"
+    expected = f"rows of levels from 0 to 255, {'(row, column)' if channels == 1 else f'(row, column, {channels})'}"
     try:
         levels = np.asarray(rows.detach().cpu() if isinstance(rows, Tensor) else rows, dtype=np.float32)
     except (TypeError, ValueError):
-        raise DataError("input", None, f"image {rows!r:.60}", wanted) from None
+        raise DataError("input", None, f"image {rows!r:.60}", expected) from None
     if channels == 1 and levels.shape[2:] == (1,):
         levels = levels[..., 0]
     if levels.ndim < 2 or levels.shape[2:] != (() if channels == 1 else (channels,)) or not levels.size:
-        raise DataError("input", None, f"an image of shape {levels.shape}", wanted)
-    low, high, room = float(levels.min()), float(levels.max()), 1000 if noisy else 0
-    if not (low >= -room and high <= 255 + room):  # also if one is no number
-        raise DataError("input", None, f"levels from {low:g} to {high:g}", wanted)
+        raise DataError("input", None, f"an image of shape {levels.shape}", expected)
+    low, high, margin = float(levels.min()), float(levels.max()), 1000 if noisy else 0
+    if not (low >= -margin and high <= 255 + margin):  # also if a level is NaN
+        raise DataError("input", None, f"levels from {low:g} to {high:g}", expected)
     if 0 < high <= 1.5 and low >= -0.5 and (levels != np.round(levels)).any():
-        raise DataError("input", None, f"levels from {low:g} to {high:g}", f"{wanted}; multiply by 255 if 1 is white")
+        raise DataError("input", None, f"levels from {low:g} to {high:g}", f"{expected}; multiply by 255 if 1 is white")
     return levels
 
 
-def _decode(file: Any, where: object, channels: int) -> np.ndarray:
+def _decode(file: Any, source: object, channels: int) -> np.ndarray:
     from PIL import Image
 
     mode = _MODES[channels]
@@ -112,10 +112,12 @@ def _decode(file: Any, where: object, channels: int) -> np.ndarray:
                     return np.array(image.convert(mode))
                 if image.mode != mode:
                     is_deep = image.mode[0] in "IF"  # convert would clip such levels
-                    how = "with white at 255" if is_deep else f"as Pillow's image.convert('{mode}') returns it"
-                    raise DataError(where, None, f"an image with Pillow's mode {image.mode}", f"{_WANTED[mode]}, {how}")
+                    advice = "with white at 255" if is_deep else f"as Pillow's image.convert('{mode}') returns it"
+                    raise DataError(
+                        source, None, f"an image with Pillow's mode {image.mode}", f"{_EXPECTED[mode]}, {advice}"
+                    )
                 return np.array(image)
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-            raise DataError(where, None, str(error).rstrip("."), "a smaller image") from None
+            raise DataError(source, None, str(error).rstrip("."), "a smaller image") from None
         except _BROKEN as error:
-            raise DataError(where, None, f"no image, or a damaged one ({error})", "PNG or JPEG") from None
+            raise DataError(source, None, f"no image, or a damaged one ({error})", "PNG or JPEG") from None

@@ -14,27 +14,27 @@ from spen_plugins import DataError, opened
 PREFIXES = {"train": ("train",), "validation": ("validation", "val", "valid"), "test": ("test",)}
 """Prefixes of the keys of each part."""
 LARGEST = 1 << 30
-"""Most bytes of a file's arrays."""
+"""Maximal number of bytes of a file's arrays."""
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError, OverflowError)
-"""Errors of NumPy and zipfile for damaged files, and for one whose header claims more than there is."""
+"""Errors of NumPy and zipfile for damaged files, and for a header that claims more than the file has."""
 
 
 def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
-    """The arrays of a .npz file by key, loaded without unpickling anything; `DataError` if there is no such file, or it
-    is damaged, no .npz, or has Python objects, which are pickled."""
-    wanted = "a .npz file of uint8 arrays, as from numpy.savez"
+    """The arrays of a .npz file by key, loaded without unpickling anything; `DataError` if the file is missing or
+    damaged, is not .npz, or has pickled Python objects."""
+    expected = "a .npz file of uint8 arrays, as from numpy.savez"
     try:
         with opened(path) as file:
             arrays = np.load(file, allow_pickle=False)
             if isinstance(arrays, np.ndarray):
-                raise DataError(path, None, "one array (.npy)", wanted)
+                raise DataError(path, None, "one array (.npy)", expected)
             if (size := sum(entry.file_size for entry in arrays.zip.infolist())) > LARGEST:
                 raise DataError(path, None, f"arrays of {size / 1e9:.1f} GB", f"at most {LARGEST / 1e9:.1f} GB")
             return {key: arrays[key] for key in arrays.files}
     except _BROKEN as error:
-        if "pickle" in str(error):  # NumPy takes any file of another kind for one
-            raise DataError(path, None, "a file of another type, or pickled Python objects", wanted) from None
-        raise DataError(path, None, f"a damaged file ({error!s:.80})", wanted) from None
+        if "pickle" in str(error):  # NumPy takes any file of another kind for a pickle
+            raise DataError(path, None, "a file of another type, or pickled Python objects", expected) from None
+        raise DataError(path, None, f"a damaged file ({error!s:.80})", expected) from None
 
 
 def check_arrays(
@@ -42,7 +42,7 @@ def check_arrays(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The images of a part, `(image, row, column)` or `(image, row, column, 3)`, and masks of 0 and 1, all uint8.
 
-    Their keys are `images` and `masks` alone if the part is None. `DataError` for a missing key, arrays of other shapes
+    Their keys are just `images` and `masks` if the part is None. `DataError` for a missing key, arrays of other shapes
     or types, a mask that is not binary.
     """
     names = [] if part is None else [f"{prefix}_" for prefix in PREFIXES[part]]
@@ -50,8 +50,10 @@ def check_arrays(
     images, masks = arrays.get(f"{prefix}images"), arrays.get(f"{prefix}masks")
     if images is None or (masks is None and need_masks):
         name, keys = f"{prefix}{'images' if images is None else 'masks'}", ", ".join(arrays) or "no array"
-        alone = "" if part is None or "images" not in arrays else "; or, as it has one part, validation= and test=, too"
-        raise DataError(path, None, f"no '{name}' (it has {keys})", f"an array '{name}'{alone}")
+        advice = (
+            "" if part is None or "images" not in arrays else "; or, as it has one part, validation= and test=, too"
+        )
+        raise DataError(path, None, f"no '{name}' (it has {keys})", f"an array '{name}'{advice}")
     if images.dtype != np.uint8 or images.shape[3:] not in ((), (1,), (3,)) or images.ndim < 3 or not images.size:
         raise DataError(
             path,

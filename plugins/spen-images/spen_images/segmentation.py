@@ -60,7 +60,8 @@ class Segmentation(ImageTask):
         test: str | None = None
         """A .npz file with the test part."""
         shift: int = Field(0, ge=0)
-        """Most rows and columns by which a training image is shifted, each epoch anew; its border is repeated."""
+        """Maximal number of rows and columns by which a training image is shifted, anew in each epoch; its border is
+        repeated."""
         flips: bool = True
         """If true, half of the training images, each epoch others, are mirrored, left to right."""
         brightness: float = Field(0.0, ge=0, le=1)
@@ -71,8 +72,8 @@ class Segmentation(ImageTask):
     def load(self) -> None:
         c = self.config
         self.space = sp.BinaryGrid()
-        apart = [key for key in sp.PARTS if getattr(c, key) is not None]
-        if sum((c.corpus is not None, c.file is not None, bool(apart))) > 1:
+        part_keys = [key for key in sp.PARTS if getattr(c, key) is not None]
+        if sum((c.corpus is not None, c.file is not None, bool(part_keys))) > 1:
             raise sp.ConfigError(
                 "task: found several of corpus, file and train, validation, test; use one of them (data=FILE)"
             )
@@ -81,35 +82,35 @@ class Segmentation(ImageTask):
 
             self._split: Any = "the sample's own (synthetic)"
             for part, arrays in sample.make().items():
-                self._set(part, *arrays)
+                self._set_part(part, *arrays)
         elif c.file is not None:
             self._split = f"the parts of {c.file}"
             arrays = self._read_arrays(c.file)
             for part in sp.PARTS:
-                self._set(part, *masks.check_arrays(sp.locate(c.file), arrays, part))
-        elif len(apart) == len(sp.PARTS):
+                self._set_part(part, *masks.check_arrays(sp.locate(c.file), arrays, part))
+        elif len(part_keys) == len(sp.PARTS):
             self._split = {part: getattr(c, part) for part in sp.PARTS}
             for part, path in self._split.items():
                 arrays = self._read_arrays(path)
-                self._set(part, *masks.check_arrays(sp.locate(path), arrays, _find_part(arrays, part)))
+                self._set_part(part, *masks.check_arrays(sp.locate(path), arrays, _find_part(arrays, part)))
         else:
-            has = f"only task.{', task.'.join(apart)}" if apart else "neither corpus nor file"
+            problem = f"only task.{', task.'.join(part_keys)}" if part_keys else "neither corpus nor file"
             raise sp.ConfigError(
-                f"task: found {has}; expected corpus: 'sample', file: a .npz with all parts, or train, validation "
+                f"task: found {problem}; expected corpus: 'sample', file: a .npz with all parts, or train, validation "
                 "and test: one .npz each"
             )
-        self._measure()
+        self._measure_channels()
 
     def _read_arrays(self, path: str) -> Mapping[str, np.ndarray]:
         self._checksums[path] = sp.sha256(sp.locate(path))
         return masks.read_arrays(sp.locate(path))
 
-    def _set(self, part: str, levels: np.ndarray, gold: np.ndarray | None) -> None:
+    def _set_part(self, part: str, levels: np.ndarray, gold: np.ndarray | None) -> None:
         assert gold is not None
         self._parts[part] = [Example(f"{part}{i:04}", image, gold[i]) for i, image in enumerate(levels)]
 
-    def _measure(self) -> None:
-        """The kind of the images, and the training part's mean and deviation of each channel."""
+    def _measure_channels(self) -> None:
+        """Sets the kind of the images, and the training part's mean and deviation of each channel."""
         train = self._parts["train"]
         channels = {part: _count_channels(self._parts[part][0].image) for part in sp.PARTS}
         for part, n in channels.items():
@@ -120,7 +121,7 @@ class Segmentation(ImageTask):
                     f"images with {n} channels for {part}",
                     f"{channels['train']}, as in the training part",
                 )
-        # An image at a time: all of them as numbers would be eight times what they are in memory.
+        # One image at a time: as float64, all images would need eight times their memory.
         total, squares, count = 0.0, 0.0, 0
         for example in train:
             pixels = example.image.reshape(-1, channels["train"]) / WHITE
@@ -136,7 +137,7 @@ class Segmentation(ImageTask):
         return [f"warning: every training mask is {state}; there is nothing to learn"] if len(values) == 1 else []
 
     def augment(self, example: Example, rng: np.random.Generator) -> Example:
-        """A shift, a mirror image and other light, all drawn from `rng`; the mask is moved with its image."""
+        """A shift, a mirror image and other light, all drawn from `rng`; the mask moves with its image."""
         c, image, mask = self.config, example.image, example.mask
         assert mask is not None
         if c.flips and rng.random() < 0.5:
@@ -162,25 +163,25 @@ class Segmentation(ImageTask):
     def measure(self, proposal: sp.Proposal, batch: sp.Batch) -> dict[str, Tensor]:
         y, gold = (y.detach().cpu().double() for y in (self.decode(proposal, batch.x), batch.gold))
         space, mask = self.space, None if batch.x.mask is None else batch.x.mask.cpu()
-        found = space.score(y, gold, mask), space.size(gold, mask), space.cost(y, gold, mask)
-        return {name: values[:, 0] for name, values in zip(("iou", "pixels", "wrong"), found, strict=True)}
+        measures = space.score(y, gold, mask), space.size(gold, mask), space.cost(y, gold, mask)
+        return {name: values[:, 0] for name, values in zip(("iou", "pixels", "wrong"), measures, strict=True)}
 
     def summarise(self, measured: dict[str, Tensor]) -> dict[str, Any]:
         iou, pixels, wrong = measured.values()
         return {"iou": iou.mean().item(), "pixel_accuracy": ((pixels - wrong).sum() / pixels.sum()).item()}
 
     def read(self, path: str) -> list[Example]:
-        """A .npz file with `images`, perhaps with `masks`, or the test part of one with all parts; or an image, or a
+        """A .npz file with `images` and optional `masks`, or the test part of one with all parts; or an image, or a
         folder of images, without masks: PNG or JPEG."""
-        where = sp.locate(path)
-        if where.suffix.lower() != ".npz":
-            files = images.list_images(where)
+        file = sp.locate(path)
+        if file.suffix.lower() != ".npz":
+            files = images.list_images(file)
             return [Example(f.name, images.read_image(f, self.inputs.channels), None) for f in files]
-        arrays = masks.read_arrays(where)
-        levels, gold = masks.check_arrays(where, arrays, _find_part(arrays, "test"), need_masks=False)
+        arrays = masks.read_arrays(file)
+        levels, gold = masks.check_arrays(file, arrays, _find_part(arrays, "test"), need_masks=False)
         if _count_channels(levels[0]) != self.inputs.channels:
-            wanted = f"{self.inputs.channels}, as in training"
-            raise sp.DataError(where, None, f"images with {_count_channels(levels[0])} channels", wanted)
+            expected = f"{self.inputs.channels}, as in training"
+            raise sp.DataError(file, None, f"images with {_count_channels(levels[0])} channels", expected)
         return [Example(f"{i:04}", image, None if gold is None else gold[i]) for i, image in enumerate(levels)]
 
     def parse(self, item: Any) -> Example:
@@ -220,20 +221,20 @@ def _count_channels(image: np.ndarray) -> int:
 
 
 def _find_part(arrays: Mapping[str, np.ndarray], part: str) -> str | None:
-    """None if a file has `images` of no part."""
+    """None if a file has `images` without a part; otherwise the part."""
     return None if "images" in arrays else part
 
 
 def to_mask(value: Any, size: tuple[int, ...]) -> np.ndarray:
-    """0 and 1 of a mask in a form of `Segmentation.parse`, of this size; `DataError` if it is none of these."""
+    """A mask in a form of `Segmentation.parse` and of this size, as 0 and 1; `DataError` for anything else."""
     if isinstance(value, (str, Path)):
         mask = images.read_text(value)[0]
     else:
         try:
             mask = np.asarray(value.detach().cpu() if isinstance(value, Tensor) else value, np.float32)
         except (TypeError, ValueError):
-            wanted = "rows of 0 and 1, a PNG in base64, or a path"
-            raise sp.DataError("input", None, f"mask {value!r:.60}", wanted) from None
+            expected = "rows of 0 and 1, a PNG in base64, or a path"
+            raise sp.DataError("input", None, f"mask {value!r:.60}", expected) from None
     if mask.shape != tuple(size):
         raise sp.DataError("input", None, f"a mask of shape {mask.shape}", f"{tuple(size)}, as the image")
     return masks.to_binary(mask, "input", "the mask")

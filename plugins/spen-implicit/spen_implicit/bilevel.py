@@ -60,7 +60,7 @@ class Bilevel(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         config = self.config
-        inner = sp.Phase(NET, (NET,), self._auxiliary, config.net)
+        inner = sp.Phase(NET, (NET,), self._compute_auxiliary, config.net)
         outer = replace(sp.energy_phase(config.energy), frozen_dropout=True)
         stages = []
         if config.net_epochs:
@@ -71,16 +71,18 @@ class Bilevel(sp.Trainer):
             )
         start = None
         if config.inverse != "none":
-            rule = ImplicitGradient(config, _use_full_precision(self._auxiliary), _use_full_precision(outer.loss))
+            rule = ImplicitGradient(
+                config, _use_full_precision(self._compute_auxiliary), _use_full_precision(outer.loss)
+            )
             outer = replace(
                 outer,
                 loss=rule.primary,
                 gradient=rule,
                 additive=False,
                 second_derivatives=rule.products == "exact",
-                measures=partial(_measures, rule, outer.measures),
+                measures=partial(_measure, rule, outer.measures),
             )
-            start = partial(_begin, rule, task)
+            start = partial(_try_gradient, rule, task)
         frozen = sp.frozen_except(model, "energy", "inference_net")
         if frozen:
             raise sp.ConfigError(
@@ -88,10 +90,10 @@ class Bilevel(sp.Trainer):
                 "here. Use an energy_loss without a net (implicit.cd, seal.margin, seal.regression)"
             )
         stages.append(sp.Stage("bilevel", (inner, outer), config.epochs, patience=config.patience))
-        # Also before the net learns alone, which may take hours; what is chosen then is lost if that is interrupted.
+        # Also before the net learns alone, which may take hours; an interruption then loses the choice of products.
         return [replace(stage, start=start) for stage in stages]
 
-    def _auxiliary(self, context: sp.Context) -> sp.Terms:
+    def _compute_auxiliary(self, context: sp.Context) -> sp.Terms:
         """L_Aux."""
         config = self.config
         return {
@@ -101,7 +103,7 @@ class Bilevel(sp.Trainer):
 
 
 def _use_full_precision(loss: Any) -> Any:
-    """The loss without mixed precision: products of second derivatives in bfloat16 point elsewhere."""
+    """The loss in full precision: products of second derivatives in bfloat16 have other directions."""
 
     def full(context: sp.Context) -> sp.Terms:
         with torch.autocast(context.batch.rows.device.type, enabled=False):
@@ -110,29 +112,29 @@ def _use_full_precision(loss: Any) -> Any:
     return full
 
 
-def _parameters(model: sp.Model) -> tuple[Sequence[nn.Parameter], Sequence[nn.Parameter]]:
-    """θ and φ, what of them is trained."""
+def _list_parameters(model: sp.Model) -> tuple[Sequence[nn.Parameter], Sequence[nn.Parameter]]:
+    """The trained parameters of θ and φ."""
     theta, phi = ([p for p in net.parameters() if p.requires_grad] for net in (model.inference_net, model.energy))
     return theta, phi
 
 
-def _measures(rule: ImplicitGradient, others: Any, context: sp.Context) -> sp.Terms:
-    return {**others(context), **rule.measures(context, *_parameters(context.model))}
+def _measure(rule: ImplicitGradient, measure_others: Any, context: sp.Context) -> sp.Terms:
+    return {**measure_others(context), **rule.measures(context, *_list_parameters(context.model))}
 
 
-def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
+def _try_gradient(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
     """Tries the gradient on one example before training starts; `ConfigError` if the energy loss doesn't depend on the
     net, or there is no second derivative, and `products` is exact."""
     device = next(p.device for p in model.parameters())
     batch = _find_first_with_gold(task)
     if batch is None:
         return
-    theta, _ = _parameters(model)
+    theta, _ = _list_parameters(model)
     with torch.random.fork_rng([device] if device.type == "cuda" else []), sdpa_kernel(SDPBackend.MATH):
         context = sp.OneBatch(model, batch.to(device))
         loss = sum(term.sum() for term in rule.primary(context).values())
-        reached = torch.autograd.grad(loss, theta, retain_graph=True, allow_unused=True)
-        if all(gradient is None for gradient in reached):
+        gradients = torch.autograd.grad(loss, theta, retain_graph=True, allow_unused=True)
+        if all(gradient is None for gradient in gradients):
             raise sp.ConfigError(
                 f"energy_loss {type(model.energy_loss).__name__} passes no gradient to the net, so the implicit term "
                 "is zero and training alternates. Use one that does (implicit.cd with energy_loss.outputs=relaxed), or "
@@ -151,7 +153,7 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
 
 
 def _find_first_with_gold(task: sp.Task) -> sp.Batch | None:
-    """A batch of the first training example that has gold, as large as training sees it."""
+    """A batch of the first training example with gold, augmented like those of training."""
     for example in task.part("train"):
         if isinstance(task, sp.Augments):
             example = task.augment(example, np.random.default_rng(0))

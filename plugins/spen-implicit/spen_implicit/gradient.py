@@ -31,7 +31,7 @@ class ImplicitGradient:
         ∂L_Prim/∂φ − (∂/∂φ ∂L_Aux/∂θ) (H + δI)⁻¹ ∂L_Prim/∂θ,   H = ∂²L_Aux/∂θ²
 
     g = ∂L_Aux/∂θ is computed once with its graph, which all products with H share, and the result is the gradient of
-    L_Prim − ⟨g, u⟩ in φ, with u a constant. What must survive an interruption is its `state_dict`.
+    L_Prim − ⟨g, u⟩ in φ, with u a constant. `state_dict` has the state to restore after an interruption.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class ImplicitGradient:
         if not norm(v) > 0:  # no implicit term: a batch without gold, or no example within the margin
             update.backward(update.loss, inputs=list(phi))
             return
-        inner = self._inner(update.context, theta, update.examples)
-        u, ended = self._solve(inner, v)
+        inner = self._make_inner(update.context, theta, update.examples)
+        u, has_ended = self._solve(inner, v)
         self._updates += 1
         self._solved += 1
-        self._ended += ended
+        self._ended += has_ended
         update.backward(update.loss - inner.cross(u, phi), inputs=list(phi))
 
     def measures(self, context: sp.Context, theta: Sequence[nn.Parameter], phi: Sequence[nn.Parameter]) -> sp.Terms:
-        """Of the batch: H's extremal eigenvalues and the norms of both terms of the gradient (App. D); and the share of
-        inverse products since the last call that ended early."""
+        """The batch's measures: H's extremal eigenvalues and the norms of both terms of the gradient (App. D), and the
+        share of inverse products since the last call that ended early."""
         examples, dropout = len(context.batch), self._dropout
         with torch.enable_grad():
             loss = sum_terms(self.primary(context), examples)
@@ -74,10 +74,10 @@ class ImplicitGradient:
             measures = {"ended": self._ended / max(self._solved, 1)}
             self._solved = self._ended = 0
             if norm(v) > 0:
-                inner = self._inner(context, theta, examples)
-                kept = self._vector, self._largest, self._updates
+                inner = self._make_inner(context, theta, examples)
+                state = self._vector, self._largest, self._updates
                 u, _ = self._solve(inner, v)
-                self._vector, self._largest, self._updates = kept
+                self._vector, self._largest, self._updates = state
                 measures["explicit"] = norm(compute_gradients(loss, phi))
                 measures["implicit"] = norm(compute_gradients(inner.cross(u, phi), phi))
                 measures["eigenvalue_min"], measures["eigenvalue_max"] = extremal_eigenvalues(inner.product, v, 10)
@@ -85,12 +85,12 @@ class ImplicitGradient:
         return {name: torch.full((examples,), value) for name, value in measures.items()}
 
     def try_products(self, context: sp.Context, theta: Sequence[nn.Parameter]) -> None:
-        """Autograd's error if there is no second derivative."""
+        """Raises autograd's error if there is no second derivative."""
         try:
             with torch.enable_grad():
-                inner = self._inner(context, theta, len(context.batch))
+                inner = self._make_inner(context, theta, len(context.batch))
                 if isinstance(inner, Exact):
-                    # Of everything: on the way to some parameters alone a missing derivative may be taken for zero.
+                    # For all parameters: with only some of them, a missing derivative may be taken for zero.
                     sum(g.sum() for g in inner.g).backward()
         finally:
             context.model.zero_grad()
@@ -108,15 +108,15 @@ class ImplicitGradient:
         self._vector, self._largest = list(state["vector"]), state["largest"]
         self._updates, self._solved, self._ended = state["counts"]
 
-    def _inner(self, context: sp.Context, theta: Sequence[nn.Parameter], examples: int) -> Exact | Differences:
+    def _make_inner(self, context: sp.Context, theta: Sequence[nn.Parameter], examples: int) -> Exact | Differences:
         if self.products == "exact":
             return Exact(sum_terms(self.auxiliary(context), examples), theta)
         dropout = self._dropout or RandomNumbers(context.batch.rows.device)
 
         def loss() -> Tensor:
             with dropout.again():
-                drawn = draw_nets(context)
-            return sum_terms(self.auxiliary(drawn), examples)
+                fresh_context = draw_nets(context)
+            return sum_terms(self.auxiliary(fresh_context), examples)
 
         return Differences(loss, theta)
 
@@ -127,21 +127,21 @@ class ImplicitGradient:
         # Room above λmax: power iterations reach it from below.
         step = 1 / (1.2 * self._largest + shift)
         if config.inverse == "cg":
-            u, ended = conjugate_gradient(inner.product, v, config.terms, step, shift)
+            u, has_ended = conjugate_gradient(inner.product, v, config.terms, step, shift)
         else:
             terms = 0 if config.inverse == "identity" else config.terms
-            u, ended = series(inner.product, v, terms, step, shift)
-        if ended:
-            self._updates = -1  # look at the largest eigenvalue again
+            u, has_ended = series(inner.product, v, terms, step, shift)
+        if has_ended:
+            self._updates = -1  # estimate the largest eigenvalue again
         if not math.isfinite(norm(u)):
             raise sp.RunError(
                 f"the inverse Hessian's product is not finite (trainer.inverse={config.inverse}, largest eigenvalue "
                 f"{self._largest:g}); try a larger trainer.damping, or lower rates or clipping for both players"
             )
-        return u, ended
+        return u, has_ended
 
     def _find_largest(self, inner: Exact | Differences, v: Vector) -> None:
-        """λmax, anew at every `power_every`-th update; H changes slowly, and so does its eigenvector."""
+        """Estimates λmax at every `power_every`-th update; H changes slowly, and so does its eigenvector."""
         config = self.config
         if self._vector and self._updates % config.power_every:
             return

@@ -18,8 +18,8 @@ from spen_plugins.figures import load_task
 At = Literal["output", "gold"]
 
 NUMBERS, WIDTH = 2**21, 256
-"""Numbers in a layer of the energy for all rows of the Hessian that are computed at once, and the width such a layer is
-taken to have where outputs are narrower: this bounds the memory."""
+"""Maximal number of numbers in a layer of the energy for the Hessian's rows that are computed at once, and the least
+width that such a layer is assumed to have: they bound the memory."""
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class Pairs:
     """Name in the figure."""
     names: list[str]
     learned: Tensor
-    """Mean of −∂²E/∂y_i∂y_j, `(name, name)`; of tags i at a token and j at the next."""
+    """Mean of −∂²E/∂y_i∂y_j, `(name, name)`; for tags, i is at a token and j at the next."""
     counted: Tensor
     """Correlation of the labels, or log ratio of the bigrams of tags, `(name, name)`."""
     ordered: bool
-    """True of tags; false of labels, whose matrices are symmetric, with NaN on their diagonal."""
+    """True for tags; false for labels, whose matrices are symmetric, with NaN on their diagonal."""
     where: str
     """The outputs at which the derivatives are taken, in words."""
 
     @property
     def correlation(self) -> float | None:
         """Spearman's rank correlation of both matrices over their pairs; None if it is undefined."""
-        chosen = torch.ones_like(self.learned, dtype=torch.bool)
+        is_pair = torch.ones_like(self.learned, dtype=torch.bool)
         if not self.ordered:
-            chosen = chosen.triu(1)
-        return rank_correlation(self.learned[chosen], self.counted[chosen])
+            is_pair = is_pair.triu(1)
+        return rank_correlation(self.learned[is_pair], self.counted[is_pair])
 
     def summarise(self) -> str:
         """The correlation in a sentence."""
@@ -55,12 +55,14 @@ class Pairs:
 
 
 def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:
-    """Second derivatives of a run's energy, mean over the first validation examples, and counts of its training data,
-    of its most frequent labels or tags (Shankar & Piratla, appendix C, Fig. 1 and 2).
+    """Compares the second derivatives of a run's energy, the mean over the first validation examples, with counts in
+    its training data, for its most frequent labels or tags (Shankar & Piratla, appendix C, Fig. 1 and 2).
 
-    E is differentiated at the net's relaxed output, or at gold. `ConfigError` if the run has no energy, or other
-    outputs than label sets and tag sequences; `DataError` if the data are missing or have changed, or there is nothing
-    to differentiate at.
+    E is differentiated at the net's relaxed output, or at gold.
+
+    Raises:
+        ConfigError: the run has no energy, or its outputs are neither label sets nor tag sequences.
+        DataError: the data are missing or have changed, or there is no output at which to differentiate.
     """
     registry = sp.Registry()
     predictor = sp.Predictor(run, registry=registry)
@@ -76,48 +78,48 @@ def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "outp
     chosen = find_frequent(data, count)
     counted = label_correlation(data, chosen) if isinstance(space, sp.LabelSet) else bigram_ratios(data, chosen)
     names = space.labels if isinstance(space, sp.LabelSet) else space.tags
-    part = data.part("validation")[:examples]
-    learned = mean_hessian(predictor, part, chosen, at)
+    validation = data.part("validation")[:examples]
+    learned = mean_hessian(predictor, validation, chosen, at)
     ordered = isinstance(space, sp.TagSequence)
     if not ordered:
         order = order_clusters(counted)
         chosen, counted = chosen[order], counted[order][:, order]
         learned = learned[order][:, order].fill_diagonal_(torch.nan)
-    where = f"at {'gold' if at == 'gold' else 'the net’s output'}, {len(part)} validation examples"
-    return Pairs(label, [names[i] for i in chosen.tolist()], -learned, counted, ordered, where)
+    description = f"at {'gold' if at == 'gold' else 'the net’s output'}, {len(validation)} validation examples"
+    return Pairs(label, [names[i] for i in chosen.tolist()], -learned, counted, ordered, description)
 
 
 def mean_hessian(predictor: sp.Predictor, examples: Sequence[Any], chosen: Tensor, at: At) -> Tensor:
     """The mean of ∂²E/∂y∂y over examples of label sets, or over neighbouring tokens, `(chosen, chosen)`, float64;
     `DataError` if an example has no gold to differentiate at, or there is neither an example nor a neighbour."""
-    total, seen = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
+    total, count = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
     for proposal, batch, _ in predictor.proposals(examples):
         if at == "gold" and not batch.labelled.all():
             raise sp.DataError("the validation part", None, "examples without gold", "gold, or --at output")
         with torch.no_grad():
             energy = predictor.energy.at(batch.x)
             y = batch.gold if at == "gold" else proposal.mean
-        one = label_hessian(energy, y, chosen) if y.dim() == 3 else neighbour_hessian(energy, y, chosen)
-        total += one[0]
-        seen += one[1]
-    if not seen:
+        sum_and_count = label_hessian(energy, y, chosen) if y.dim() == 3 else neighbour_hessian(energy, y, chosen)
+        total += sum_and_count[0]
+        count += sum_and_count[1]
+    if not count:
         raise sp.DataError("the validation part", None, "no pairs", "examples, for tags with more than one token")
-    return total / seen
+    return total / count
 
 
 def second_derivatives(energy: sp.BoundEnergy, y: Tensor, rows: Tensor) -> Tensor:
     """Rows of ∂²E/∂y∂y, `(batch, row, *variables)`, exact, by differentiating dE/dy once more.
 
-    Each row is a sample of its own, at the same y `(batch, 1, *variables)`: energies of samples do not depend on one
-    another, so one pass gives a row for each. `rows` are numbers of variables in an example's flat y.
+    Each row is one sample at the same y `(batch, 1, *variables)`. The energies of samples do not depend on each other,
+    so one pass computes all rows. `rows` are numbers of variables in an example's flat y.
     """
     copies = y.detach().expand(-1, len(rows), *y.shape[2:]).clone().requires_grad_()
     with torch.enable_grad():
         gradient = energy.gradient(copies).flatten(2)
-        picked = gradient[:, torch.arange(len(rows), device=rows.device), rows].sum()
-    if not picked.requires_grad:  # E is linear in y
+        selected = gradient[:, torch.arange(len(rows), device=rows.device), rows].sum()
+    if not selected.requires_grad:  # E is linear in y
         return torch.zeros_like(copies)
-    return torch.autograd.grad(picked, copies, materialize_grads=True)[0]
+    return torch.autograd.grad(selected, copies, materialize_grads=True)[0]
 
 
 def label_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
@@ -128,19 +130,19 @@ def label_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Te
 
 def neighbour_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
     """The sum over neighbouring tokens of ∂²E/∂y_{t,a}∂y_{t+1,b}, `(chosen, chosen)`, and their number; y is
-    `(batch, 1, token, tag)`, and the mask of E_x says which tokens there are."""
+    `(batch, 1, token, tag)`, and its mask is that of E_x."""
     mask, (tokens, tags), count = energy.x.mask, y.shape[2:], len(chosen)
-    here = y.new_ones(len(y), tokens, dtype=torch.bool) if mask is None else mask
-    both = here[:, :-1] & here[:, 1:]
+    token_mask = y.new_ones(len(y), tokens, dtype=torch.bool) if mask is None else mask
+    pair_mask = token_mask[:, :-1] & token_mask[:, 1:]
     total = torch.zeros(count, count, dtype=torch.float64)
     if tokens < 2:
         return total, 0
     for numbers in torch.arange((tokens - 1) * count).split(_count_rows_at_once(y)):
         first, tag = numbers // count, numbers % count
         derivatives = second_derivatives(energy, y, first * tags + chosen[tag])
-        following = derivatives[:, torch.arange(len(numbers)), first + 1][..., chosen]
-        total.index_add_(0, tag, (following * both[:, first].unsqueeze(-1)).sum(0).double())
-    return total, int(both.sum())
+        next_derivatives = derivatives[:, torch.arange(len(numbers)), first + 1][..., chosen]
+        total.index_add_(0, tag, (next_derivatives * pair_mask[:, first].unsqueeze(-1)).sum(0).double())
+    return total, int(pair_mask.sum())
 
 
 def find_frequent(task: sp.Task, count: int) -> Tensor:
@@ -153,16 +155,16 @@ def find_frequent(task: sp.Task, count: int) -> Tensor:
 
 def label_correlation(task: sp.Task, chosen: Tensor) -> Tensor:
     """Correlation φ of labels in the training part, `(chosen, chosen)`: positive for two that occur together more often
-    than if they were independent, 0 where one never or always occurs, NaN on the diagonal."""
-    together, rows = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
+    than if they were independent, 0 if one never or always occurs, NaN on the diagonal."""
+    joint_counts, rows = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
     for gold in _read_gold(task):
-        on = gold[:, chosen]
-        together += on.T @ on
-        rows += len(on)
-    share = together.diagonal() / rows
-    spread = (share * (1 - share)).sqrt()
-    product = torch.outer(spread, spread)
-    covariance = together / rows - torch.outer(share, share)
+        labels = gold[:, chosen]
+        joint_counts += labels.T @ labels
+        rows += len(labels)
+    share = joint_counts.diagonal() / rows
+    deviation = (share * (1 - share)).sqrt()
+    product = torch.outer(deviation, deviation)
+    covariance = joint_counts / rows - torch.outer(share, share)
     correlation = torch.where(product > 0, covariance / product.clamp(min=1e-300), 0.0)
     return correlation.fill_diagonal_(torch.nan)
 
@@ -182,7 +184,7 @@ def bigram_ratios(task: sp.Task, chosen: Tensor) -> Tensor:
 
 
 def rank_correlation(a: Tensor, b: Tensor) -> float | None:
-    """Spearman's rank correlation, ties with their mean rank; None if one of both is constant."""
+    """Spearman's rank correlation, with the mean rank for ties; None if either is constant."""
     from scipy.stats import spearmanr
 
     if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
@@ -203,7 +205,7 @@ def order_clusters(correlation: Tensor) -> Tensor:
 
 
 def _read_gold(task: sp.Task) -> Iterator[Tensor]:
-    """The training part's gold in batches, `(rows, *variables)`, float64, without rows that have none."""
+    """The training part's gold in batches, `(rows, *variables)`, float64, without rows that have no gold."""
     examples = task.part("train")
     for start in range(0, len(examples), 256):
         batch = task.collate(examples[start : start + 256])
@@ -213,5 +215,5 @@ def _read_gold(task: sp.Task) -> Iterator[Tensor]:
 
 def _count_rows_at_once(y: Tensor) -> int:
     """Number of the Hessian's rows computed at once at `y` `(batch, 1, *variables)`."""
-    rest = y[..., 0].numel() if y.dim() > 3 else len(y)
-    return max(1, NUMBERS // (rest * max(y.shape[-1], WIDTH)))
+    positions = y[..., 0].numel() if y.dim() > 3 else len(y)
+    return max(1, NUMBERS // (positions * max(y.shape[-1], WIDTH)))

@@ -1,4 +1,4 @@
-"""Heat maps of what an energy has learned about pairs, next to the training data (Shankar & Piratla, Fig. 1 and 2)."""
+"""Heat maps of the pairs that an energy has learned, next to the training data (Shankar & Piratla, Fig. 1 and 2)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from spen_implicit.hessian import Pairs
 
 NAMED = 60
-"""Largest number of labels or tags whose names are written beside the maps."""
+"""Largest number of labels or tags with names beside the maps."""
 LENGTH, MARGIN = 20, 1.6
-"""Most characters of a name, and the inches that they take."""
+"""Maximal number of characters of a name, and the inches that they take."""
 Shown = Annotated[
     int, typer.Option("--labels", min=2, help="Number of labels or tags to draw, the most frequent in training.")
 ]
@@ -41,7 +41,7 @@ def hessian(run: Run, labels: Shown = 40, at: Where = "output", examples: Exampl
 
 @styled
 def hessian_figure(pairs: Pairs) -> Figure:
-    """Both matrices, each on a scale of its own that is centred on 0; red is positive: together."""
+    """Both matrices, each on its own scale, which is centred on 0; red is positive: better together."""
     size = min(7.0, max(3.2, 0.09 * len(pairs.names) + MARGIN))
     figure = new_figure(2 * size + 1.2, size + 1.2)
     figure.set_layout_engine("compressed")  # no empty band around squares
@@ -56,7 +56,7 @@ def hessian_figure(pairs: Pairs) -> Figure:
 
 
 def _draw_heat(axis: Axes, pairs: Pairs, values: Tensor, title: str) -> None:
-    """One matrix; the few values beyond the 99th percentile have the colours at the ends of the scale."""
+    """Draws one matrix; the few values beyond the 99th percentile have the colours at the ends of the scale."""
     sizes = values[~values.isnan()].abs()
     limit = float(sizes.quantile(0.99)) if len(sizes) else 0.0
     limit = limit or float(sizes.max() if len(sizes) else 0.0) or 1.0

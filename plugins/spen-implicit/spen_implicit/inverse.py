@@ -1,7 +1,7 @@
 """Solutions of (H + δI) u = v by products with H alone, for vectors that are lists of tensors.
 
-In all functions `product` is w -> H w, `step` is α and `shift` is δ. A solution is u, and true if the method met a
-direction in which H + δI isn't positive, and ended there.
+In all functions `product` is w -> H w, `step` is α and `shift` is δ. A solution is u, and true if the method ended
+early, in a direction in which H + δI isn't positive.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 Vector = Sequence[Tensor]
-"""A vector in pieces, one tensor of any shape a parameter."""
+"""A vector in pieces, one tensor of any shape per parameter."""
 Product = Callable[[Vector], Vector]
 Solution = tuple[list[Tensor], bool]
 
@@ -31,7 +31,7 @@ def series(product: Product, v: Vector, terms: int, step: float, shift: float) -
     """The von Neumann series u = α Σ_{k=0}^{K} (I − α (H + δI))^k v of K terms after α v.
 
     It converges to (H + δI)⁻¹ v if all eigenvalues of α (H + δI) are between 0 and 2. It ends before a term that is
-    longer than the one before, which a negative eigenvalue of H + δI or a large step makes.
+    longer than the previous one, which a negative eigenvalue of H + δI or a large step causes.
     """
     total, term, length = list(v), list(v), norm(v)
     for _ in range(terms):
@@ -46,8 +46,8 @@ def conjugate_gradient(
     product: Product, v: Vector, iterations: int, step: float, shift: float, tolerance: float = 1e-10
 ) -> Solution:
     """Conjugate gradient for (H + δI) u = v, from u = 0; it ends before a direction in which H + δI isn't positive, or
-    when the residual is the share `tolerance` of v's norm. If v itself is such a direction, u is α v, as the first term
-    of the series.
+    when the residual is the share `tolerance` of v's norm. If v itself is such a direction, u is α v, the first term of
+    the series.
     """
     u = [torch.zeros_like(piece) for piece in v]
     residual = direction = list(v)
@@ -62,14 +62,14 @@ def conjugate_gradient(
         length = square / curvature
         u = torch._foreach_add(u, direction, alpha=length)
         residual = torch._foreach_add(residual, image, alpha=-length)
-        square, before = float(dot(residual, residual)), square
-        direction = torch._foreach_add(residual, direction, alpha=square / before)
+        square, previous_square = float(dot(residual, residual)), square
+        direction = torch._foreach_add(residual, direction, alpha=square / previous_square)
     return u, False
 
 
 def largest_eigenvalue(product: Product, start: Vector, iterations: int) -> tuple[float, list[Tensor]]:
     """|λ| of H's eigenvalue of the largest magnitude, by power iterations, and the last vector, of length 1. The start
-    is not zero; the vector of a like matrix saves iterations."""
+    is not zero; the vector of a similar matrix saves iterations."""
     vector = torch._foreach_div(list(start), norm(start))
     length = 0.0
     for _ in range(iterations):
@@ -82,20 +82,20 @@ def largest_eigenvalue(product: Product, start: Vector, iterations: int) -> tupl
 
 
 def extremal_eigenvalues(product: Product, start: Vector, iterations: int) -> tuple[float, float]:
-    """Estimates of H's least and greatest eigenvalue, between the true ones (Lanczos); the start is not zero."""
-    basis, diagonal, beside = [torch._foreach_div(list(start), norm(start))], [], []
+    """Estimates of H's smallest and largest eigenvalue, between the true ones (Lanczos); the start is not zero."""
+    basis, diagonal, off_diagonal = [torch._foreach_div(list(start), norm(start))], [], []
     for _ in range(iterations):
         image = list(product(basis[-1]))
         diagonal.append(float(dot(image, basis[-1])))
         for vector in basis:  # all of them: rounding makes Lanczos vectors lose their right angles
             image = torch._foreach_sub(image, torch._foreach_mul(vector, float(dot(image, vector))))
-        beside.append(norm(image))
-        if beside[-1] <= 1e-6 * max(map(abs, diagonal)):
+        off_diagonal.append(norm(image))
+        if off_diagonal[-1] <= 1e-6 * max(map(abs, diagonal)):
             break
-        basis.append(torch._foreach_div(image, beside[-1]))
+        basis.append(torch._foreach_div(image, off_diagonal[-1]))
     n = len(diagonal)
     matrix = torch.diag(torch.tensor(diagonal, dtype=torch.float64))
     for i in range(n - 1):
-        matrix[i, i + 1] = matrix[i + 1, i] = beside[i]
+        matrix[i, i + 1] = matrix[i + 1, i] = off_diagonal[i]
     eigenvalues = torch.linalg.eigvalsh(matrix)
     return float(eigenvalues[0]), float(eigenvalues[-1])

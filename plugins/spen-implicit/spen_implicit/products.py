@@ -20,11 +20,11 @@ class Exact:
         self.theta = list(theta)
         gradients = torch.autograd.grad(loss, self.theta, create_graph=True, allow_unused=True)
         self.g = [torch.zeros_like(p) if g is None else g for p, g in zip(self.theta, gradients, strict=True)]
-        self._curved = [i for i, g in enumerate(self.g) if g.requires_grad]
+        self._indices = [i for i, g in enumerate(self.g) if g.requires_grad]
 
     def product(self, w: Vector) -> list[Tensor]:
         """H w."""
-        return compute_gradients([self.g[i] for i in self._curved], self.theta, [w[i] for i in self._curved])
+        return compute_gradients([self.g[i] for i in self._indices], self.theta, [w[i] for i in self._indices])
 
     def cross(self, u: Vector, phi: Sequence[nn.Parameter]) -> Tensor:
         """A scalar whose gradient in φ is that of ⟨g, u⟩."""
@@ -53,49 +53,49 @@ class Differences:
         if length == 0:
             return [torch.zeros_like(p) for p in parameters]
         epsilon = 1e-2 / length
-        ends = []
+        gradients = []
         for sign in (1, -1):
             with self._move(w, sign * epsilon), self._numbers.again():
-                ends.append(compute_gradients(self.loss(), parameters))
-        return torch._foreach_div(torch._foreach_sub(*ends), 2 * epsilon)
+                gradients.append(compute_gradients(self.loss(), parameters))
+        return torch._foreach_div(torch._foreach_sub(*gradients), 2 * epsilon)
 
     @contextmanager
     def _move(self, w: Vector, step: float) -> Iterator[None]:
-        # Other data in the same parameters: a graph that was made before stays valid.
-        kept = [p.data for p in self.theta]
+        # The parameters stay the same and get other data, so that an earlier graph stays valid.
+        originals = [p.data for p in self.theta]
         for p, piece in zip(self.theta, w, strict=True):
             p.data = p.data.add(piece, alpha=step)
         try:
             yield
         finally:
-            for p, data in zip(self.theta, kept, strict=True):
-                p.data = data
+            for p, original in zip(self.theta, originals, strict=True):
+                p.data = original
 
 
 class RandomNumbers:
-    """The random numbers that come next, to be drawn any number of times."""
+    """The next random numbers, which can be drawn any number of times."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._random = torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+        self._states = torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
 
     @contextmanager
     def again(self) -> Iterator[None]:
-        """Draw them within, and leave the state as it is."""
-        random, on_cuda = self._random
-        with torch.random.fork_rng([] if on_cuda is None else [self._device]):
-            torch.set_rng_state(random)
-            if on_cuda is not None:
-                torch.cuda.set_rng_state(on_cuda, self._device)
+        """Draws these numbers within the context, and leaves the state as it is."""
+        cpu_state, cuda_state = self._states
+        with torch.random.fork_rng([] if cuda_state is None else [self._device]):
+            torch.set_rng_state(cpu_state)
+            if cuda_state is not None:
+                torch.cuda.set_rng_state(cuda_state, self._device)
             yield
 
 
 def draw_nets(context: sp.Context) -> sp.Context:
-    """The batch anew, its nets run in one order, so that their dropout doesn't depend on what a loss asks for first."""
-    drawn = sp.OneBatch(context.model, context.batch)
+    """A new context of the batch, whose nets run in a fixed order, so that their dropout doesn't depend on the loss."""
+    fresh_context = sp.OneBatch(context.model, context.batch)
     with torch.autocast(context.batch.rows.device.type, enabled=False):
-        drawn.proposal, drawn.energy.features  # noqa: B018
-    return drawn
+        fresh_context.proposal, fresh_context.energy.features  # noqa: B018
+    return fresh_context
 
 
 def compute_gradients(outputs: Any, parameters: Sequence[nn.Parameter], along: Any = None) -> list[Tensor]:

@@ -1,7 +1,7 @@
 """A run's cost-augmented net F compared with its test-time net A (Tu, Pang & Gimpel 2020, Table 3).
 
 A single net fine-tuned after joint training is A; before fine-tuning it is F, whose weights are not kept. For such a
-run there are the best validation scores of both stages.
+run, the report compares the best validation scores of both stages.
 """
 
 from __future__ import annotations
@@ -39,14 +39,18 @@ class NetComparison:
     test_time: float
     cost_augmented: float
     differences: Counter[tuple[str, str]] | None
-    """As of `count_differences`; None if outputs were not compared."""
+    """Counts of `count_differences`; None if outputs were not compared."""
     unit: str = ""
     """Unit of the scores; empty for fractions."""
 
 
 def compare_nets(run: RunFolder, file: str | None = None) -> NetComparison:
-    """A and F of a run; `ConfigError` if it has no F, or only that of an earlier stage and a file is given; `DataError`
-    if the examples can't be read, or have no gold."""
+    """Compares A and F of a run.
+
+    Raises:
+        ConfigError: the run has no F, or only that of an earlier stage and a file is given.
+        DataError: the examples can't be read, or have no gold.
+    """
     predictor = Predictor(run)
     nets = [] if predictor.model.energy_loss is None else predictor.model.energy_loss.modules()
     net = next((module for module in nets if isinstance(module, CostNet)), None)
@@ -59,50 +63,50 @@ def compare_nets(run: RunFolder, file: str | None = None) -> NetComparison:
 
 
 def compare_on(predictor: Predictor, net: CostNet, examples: Sequence[Any], where: str) -> NetComparison:
-    """A and F on the examples with gold, which F sees; `DataError` if none has."""
+    """Compares A and F on the examples with gold, which F sees; raises `DataError` if none has gold."""
     task = predictor.task
-    ours, theirs, counts = task.metric(), task.metric(), Counter()
-    labelled = False
+    test_time_metric, augmented_metric, counts = task.metric(), task.metric(), Counter()
+    has_gold = False
     for proposal, batch, _ in predictor.proposals(examples):
         if batch.gold is None:
             continue
-        labelled = True
+        has_gold = True
         with torch.no_grad():
             augmented = net(batch, proposal)
-        ours.update(proposal, batch)
-        theirs.update(augmented, batch)
-        a, f = (task.decode(one, batch.x) for one in (proposal, augmented))
+        test_time_metric.update(proposal, batch)
+        augmented_metric.update(augmented, batch)
+        a, f = (task.decode(distribution, batch.x) for distribution in (proposal, augmented))
         counts += count_differences(task.space, a, f, batch)
-    if not labelled:
+    if not has_gold:
         raise DataError(where, None, "no gold outputs", "gold outputs, which F reads and scores require")
-    scores = [float(metric.compute()[task.selection]) for metric in (ours, theirs)]
-    return NetComparison(f"{task.selection} on {where}", *scores, counts, ours.unit)
+    scores = [float(metric.compute()[task.selection]) for metric in (test_time_metric, augmented_metric)]
+    return NetComparison(f"{task.selection} on {where}", *scores, counts, test_time_metric.unit)
 
 
 def count_differences(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Counter[tuple[str, str]]:
-    """Counts of an output of A, which is right, and that of F, which differs: tags of a token, or a label and not it.
+    """Counts the pairs of A's right output and F's different one: the tags of a token, or a label and its absence.
 
-    `a` and `f` are discrete outputs, as `batch.gold`, of tag sequences or label sets.
+    `a` and `f` are discrete outputs, like `batch.gold`, of tag sequences or label sets.
     """
     if not isinstance(space, (TagSequence, LabelSet)):
         raise ConfigError(f"comparing A and F requires label sets or tags as outputs; found {type(space).__name__}")
-    is_set, known = isinstance(space, LabelSet), batch.gold[:, 0]
-    a, f, gold = (y > 0.5 if is_set else y.argmax(-1) for y in (a[:, 0], f[:, 0], known))
+    is_set, gold_output = isinstance(space, LabelSet), batch.gold[:, 0]
+    a, f, gold = (y > 0.5 if is_set else y.argmax(-1) for y in (a[:, 0], f[:, 0], gold_output))
     is_counted = batch.labelled[:, None] & (a == gold) & (f != a)
     if is_set:
-        found = zip(is_counted.nonzero()[:, 1].tolist(), a[is_counted].tolist(), strict=True)
-        return Counter((space.labels[i], f"not {space.labels[i]}")[:: 1 if on else -1] for i, on in found)
-    is_counted &= known.any(-1)  # neither padding nor a tag unseen in training
-    found = zip(a[is_counted].tolist(), f[is_counted].tolist(), strict=True)
-    return Counter((space.tags[i], space.tags[j]) for i, j in found)
+        differences = zip(is_counted.nonzero()[:, 1].tolist(), a[is_counted].tolist(), strict=True)
+        return Counter((space.labels[i], f"not {space.labels[i]}")[:: 1 if is_on else -1] for i, is_on in differences)
+    is_counted &= gold_output.any(-1)  # neither padding nor a tag unseen in training
+    differences = zip(a[is_counted].tolist(), f[is_counted].tolist(), strict=True)
+    return Counter((space.tags[i], space.tags[j]) for i, j in differences)
 
 
 def compare_stages(run: RunFolder, task: Task, file: str | None) -> NetComparison:
-    """The best validation scores of a single net: A after fine-tuning, F before; `ConfigError` if it was not
-    fine-tuned, or a file is given."""
+    """Compares a single net's best validation scores: A after fine-tuning, F before. Raises `ConfigError` if it was not
+    fine-tuned, or if a file is given."""
     best: dict[str, float] = {}
     for record in run.history():
-        if record["score"] is not None:  # it was infinite
+        if record["score"] is not None:  # None was an infinite score
             best[record["stage"]] = max(record["score"], best.get(record["stage"], record["score"]))
     if not {"joint", "finetune"} <= best.keys():
         raise ConfigError(
@@ -113,12 +117,12 @@ def compare_stages(run: RunFolder, task: Task, file: str | None) -> NetCompariso
         raise ConfigError(
             f"{run.path} has no weights from before fine-tuning, so it cannot score {file}; omit the file"
         )
-    what = f"{task.selection} on the validation part, F before fine-tuning"
-    return NetComparison(what, best["finetune"], best["joint"], None, task.metric().unit)
+    title = f"{task.selection} on the validation part, F before fine-tuning"
+    return NetComparison(title, best["finetune"], best["joint"], None, task.metric().unit)
 
 
 def write_markdown(comparison: NetComparison, top: int = 10) -> str:
-    """Both parts of the table, scores in per cent or in their unit."""
+    """The tables of scores, in per cent or in their unit, and of the most frequent differences."""
     scale = 1 if comparison.unit else 100
     a, f = (scale * score for score in (comparison.test_time, comparison.cost_augmented))
     lines = [
@@ -127,8 +131,11 @@ def write_markdown(comparison: NetComparison, top: int = 10) -> str:
         f"| {markdown_cell(comparison.what)} | {a:.2f} | {f:.2f} | {a - f:.2f} |",
     ]
     if comparison.differences is not None:
-        most = sorted(comparison.differences.items(), key=lambda item: (-item[1], item[0]))[:top]
-        rows = [f"| {markdown_cell(ours)} | {markdown_cell(theirs)} | {count} |" for (ours, theirs), count in most]
+        most_frequent = sorted(comparison.differences.items(), key=lambda item: (-item[1], item[0]))[:top]
+        rows = [
+            f"| {markdown_cell(predicted)} | {markdown_cell(augmented)} | {count} |"
+            for (predicted, augmented), count in most_frequent
+        ]
         summary = f"A is right and F differs {comparison.differences.total()} times; most often:"
         lines += ["", summary, "", "| A | F | count |", "|---|---|---:|", *rows]
     return "\n".join(lines) + "\n"

@@ -28,7 +28,7 @@ class Separated(sp.CostNet):
 
 
 class Shared(sp.CostNet):
-    """F is an output layer of its own on A's features, which both nets train; it doesn't see gold."""
+    """F has its own output layer on A's features, which both nets train; it doesn't see gold."""
 
     def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -66,7 +66,7 @@ class Stacked(sp.CostNet):
 
 
 class StackedBiLstm(sp.CostNet):
-    """As `Stacked`, with a bidirectional LSTM over [A(x)_t ; y_t] before the affine layer; for sequences."""
+    """Like `Stacked`, with a bidirectional LSTM over [A(x)_t ; y_t] before the affine layer; for sequences."""
 
     class Config(sp.Config):
         hidden: int = Field(32, ge=1)
@@ -83,8 +83,8 @@ class StackedBiLstm(sp.CostNet):
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
         mask = batch.x.mask
         inputs = join_gold(batch, proposal)[:, 0].transpose(0, 1)
-        here = inputs.new_ones(inputs.shape[:2]) if mask is None else mask.t()
-        states = read_both_ways(inputs, reverse_places(here), self.forwards, self.backwards).transpose(0, 1)
+        token_mask = inputs.new_ones(inputs.shape[:2]) if mask is None else mask.t()
+        states = read_both_ways(inputs, reverse_places(token_mask), self.forwards, self.backwards).transpose(0, 1)
         return self.space.independent(self.output(states).unsqueeze(1), mask)
 
 

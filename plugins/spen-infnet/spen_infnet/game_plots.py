@@ -59,10 +59,10 @@ def game_figure(groups: Sequence[Group]) -> Figure:
                     f"{run.path} has no l1 and l0; expected a run of 'infnet.joint' with an energy loss of spen-infnet "
                     "and trainer.gradient_norms_every above 0"
                 )
-    measured = [panel for panel in PANELS if any(len(points(h, panel[2])) for runs in histories.values() for h in runs)]
+    panels = [panel for panel in PANELS if any(len(points(h, panel[2])) for runs in histories.values() for h in runs)]
     figure = new_figure(7.4, 6.0)
-    axes = filled(figure, len(measured), 2)
-    for axis, (title, unit, curve, scale) in zip(axes, measured, strict=True):
+    axes = filled(figure, len(panels), 2)
+    for axis, (title, unit, curve, scale) in zip(axes, panels, strict=True):
         for (colour, style), (label, seeds) in zip(looks(), histories.items(), strict=False):
             draw_seeds(axis, [points(history, curve) for history in seeds], label, colour, style)
         axis.set(title=title, xlabel="epoch of the game", ylabel=unit)

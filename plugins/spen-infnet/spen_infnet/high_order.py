@@ -48,7 +48,7 @@ class HighOrder(sp.Energy):
     """E(y) = −Σ_{t=M+1}^T s(y_{t−M}, …, y_t), one s for all positions (Tu, Liu & Gimpel 2020).
 
     s is linear in each tag, so the score of soft tags is the expected score of independent tags. Only windows
-    inside the sequence count: a sequence of M tags or fewer has energy 0. s has a free number for each of the L^(M+1)
+    inside the sequence count: a sequence of M tags or fewer has energy 0. s has a parameter for each of the L^(M+1)
     windows, s = ⟨S, y_{t−M} ⊗ … ⊗ y_t⟩ (the paper's Kronecker product of all the tags, without the layers in between).
     """
 
@@ -61,13 +61,13 @@ class HighOrder(sp.Energy):
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         require_tags(self)
-        tags, places = self.space.shape[-1], config.order + 1
-        if tags**places > LARGEST_TABLE:
+        tags, window = self.space.shape[-1], config.order + 1
+        if tags**window > LARGEST_TABLE:
             raise sp.ConfigError(
-                f"energy.order {config.order} with {tags} tags requires a table of {tags**places:,} entries; expected "
+                f"energy.order {config.order} with {tags} tags requires a table of {tags**window:,} entries; expected "
                 f"at most {LARGEST_TABLE:,}. Use a lower order"
             )
-        self.table = nn.Parameter(torch.empty((tags,) * places).uniform_(-SPREAD, SPREAD))
+        self.table = nn.Parameter(torch.empty((tags,) * window).uniform_(-SPREAD, SPREAD))
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
         """The table times the products of a window's two halves' tags, summed over windows."""

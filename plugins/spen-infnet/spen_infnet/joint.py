@@ -105,35 +105,35 @@ class Joint(sp.Trainer):
             raise sp.ConfigError("trainer.entropy_weight: outputs that are real numbers have no entropy; use 0")
         frozen = name_tag_lm_parameters(model) if config.tag_lm is not None else ()
         if config.tag_lm is not None:
-            stages.append(self._tag_lm(model, task, frozen))
+            stages.append(self._make_tag_lm_stage(model, task, frozen))
         if config.pretrain_epochs:
-            phase = self._net_phase(("inference_net",), partial(_cross_entropy, config))
-            frozen_then = sp.frozen_except(model, "inference_net")
+            phase = self._make_net_phase(("inference_net",), partial(_compute_cross_entropy, config))
+            frozen_parts = sp.frozen_except(model, "inference_net")
             epochs, patience = config.pretrain_epochs, config.pretrain_patience or config.patience
-            stages.append(sp.Stage("pretrain", (phase,), epochs, frozen=frozen_then, patience=patience))
-        stages.append(self._game(model, frozen))
+            stages.append(sp.Stage("pretrain", (phase,), epochs, frozen=frozen_parts, patience=patience))
+        stages.append(self._make_game_stage(model, frozen))
         if config.finetune is not None:
-            stages.append(self._finetune(model, task))
+            stages.append(self._make_finetune_stage(model, task))
         return stages
 
     def protocol(self) -> dict[str, Any]:
-        tune = self.config.finetune
-        if tune is None or tune.on == "train":
+        finetune = self.config.finetune
+        if finetune is None or finetune.on == "train":
             return {}
-        return {"transductive": f"the net was fine-tuned on the inputs (not the outputs) of the {tune.on} part"}
+        return {"transductive": f"the net was fine-tuned on the inputs (not the outputs) of the {finetune.on} part"}
 
     def checksums(self) -> dict[str, str]:
         text = self.config.tag_lm.text if self.config.tag_lm is not None else None
         return {} if text is None else {text: sp.sha256(sp.locate(text))}
 
-    def _game(self, model: sp.Model, frozen: tuple[str, ...]) -> sp.Stage:
+    def _make_game_stage(self, model: sp.Model, frozen: tuple[str, ...]) -> sp.Stage:
         config = self.config
         loss_learns = bool(sp.loss_parts(model, "nets"))
-        is_apart = config.cost_net is not None
-        trains = ("inference_net", "energy_loss") if loss_learns and not is_apart else ("inference_net",)
-        nets = [self._net_phase(trains, partial(_net_loss, config))]
-        if is_apart:
-            player = self._turn(config.cost_net)
+        is_separate = config.cost_net is not None
+        trains = ("inference_net", "energy_loss") if loss_learns and not is_separate else ("inference_net",)
+        nets = [self._make_net_phase(trains, partial(_compute_net_loss, config))]
+        if is_separate:
+            player = self._set_steps(config.cost_net)
             nets.append(sp.cost_net_phase(model, player, frozen_dropout=config.energy_dropout))
         energy = sp.energy_phase(
             config.energy,
@@ -145,50 +145,50 @@ class Joint(sp.Trainer):
             every=1 if config.same_batch else config.net.steps,
         )
         phases = (*nets, energy) if config.first == "net" else (energy, *nets)
-        kept = config.keep_pretrained and config.pretrain_epochs > 0
-        return sp.Stage("joint", phases, config.epochs, frozen=frozen, patience=config.patience, goes_on=kept)
+        keeps_net = config.keep_pretrained and config.pretrain_epochs > 0
+        return sp.Stage("joint", phases, config.epochs, frozen=frozen, patience=config.patience, goes_on=keeps_net)
 
-    def _net_phase(self, trains: tuple[str, ...], loss: Any, player: sp.Player | None = None) -> sp.Phase:
-        player = player or self._turn(self.config.net)
+    def _make_net_phase(self, trains: tuple[str, ...], loss: Any, player: sp.Player | None = None) -> sp.Phase:
+        player = player or self._set_steps(self.config.net)
         return sp.Phase("inference_net", trains, loss, player, frozen_dropout=self.config.energy_dropout)
 
-    def _turn(self, player: sp.Player) -> sp.Player:
+    def _set_steps(self, player: sp.Player) -> sp.Player:
         """A net's player on one batch of the joint training."""
         return player if self.config.same_batch else player.model_copy(update={"steps": 1})
 
-    def _finetune(self, model: sp.Model, task: sp.Task) -> sp.Stage:
-        tune = self.config.finetune
-        player = self.config.net.model_copy(update={"lr": tune.lr, "steps": 1})
-        phase = self._net_phase(("inference_net",), partial(_finetune_loss, self.config), player=player)
+    def _make_finetune_stage(self, model: sp.Model, task: sp.Task) -> sp.Stage:
+        finetune = self.config.finetune
+        player = self.config.net.model_copy(update={"lr": finetune.lr, "steps": 1})
+        phase = self._make_net_phase(("inference_net",), partial(_compute_finetune_loss, self.config), player=player)
         return sp.Stage(
             "finetune",
             (phase,),
-            tune.epochs,
+            finetune.epochs,
             frozen=sp.frozen_except(model, "inference_net"),
-            examples=None if tune.on == "train" else task.part(tune.on),
-            gold=tune.cross_entropy_weight > 0,
+            examples=None if finetune.on == "train" else task.part(finetune.on),
+            gold=finetune.cross_entropy_weight > 0,
         )
 
-    def _tag_lm(self, model: sp.Model, task: sp.Task, trained: tuple[str, ...]) -> sp.Stage:
-        if not trained:
+    def _make_tag_lm_stage(self, model: sp.Model, task: sp.Task, parameters: tuple[str, ...]) -> sp.Stage:
+        if not parameters:
             raise sp.ConfigError("trainer.tag_lm requires an energy with a tag language model (infnet.tag_lm)")
         config = self.config.tag_lm
         player = self.config.energy.model_copy(update={"lr": config.lr, "steps": 1})
-        phase = sp.Phase("tag_lm", trained, _tag_lm_loss, player)
-        others = tuple(name for name, _ in model.named_parameters() if name not in trained)
+        phase = sp.Phase("tag_lm", parameters, _compute_tag_lm_loss, player)
+        frozen = tuple(name for name, _ in model.named_parameters() if name not in parameters)
         examples = keep_tagged(task, task.part("train") if config.text is None else task.read(config.text))
         if not examples:
             raise sp.DataError(
                 config.text or "the training part", None, "no tags", "tagged text to train the language model on"
             )
-        return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_score_likelihood)
+        return sp.Stage("tag_lm", (phase,), config.epochs, frozen=frozen, examples=examples, select=_score_likelihood)
 
 
 def keep_tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> Sequence[Any]:
-    """The examples with gold; the same sequence, which may be on disk, if all have it."""
+    """The examples with gold; if all have gold, the same sequence, which may be on disk."""
     starts = range(0, len(examples), at_once)
-    known = [one for i in starts for one in task.collate(examples[i : i + at_once]).labelled.tolist()]
-    return examples if all(known) else [example for example, one in zip(examples, known, strict=True) if one]
+    labelled = [flag for i in starts for flag in task.collate(examples[i : i + at_once]).labelled.tolist()]
+    return examples if all(labelled) else [example for example, flag in zip(examples, labelled, strict=True) if flag]
 
 
 def list_lms(energy: sp.Energy) -> list[LanguageModel]:
@@ -198,19 +198,19 @@ def list_lms(energy: sp.Energy) -> list[LanguageModel]:
 
 def name_tag_lm_parameters(model: sp.Model) -> tuple[str, ...]:
     """Names of the tag language models' parameters in the model."""
-    own = {id(parameter) for lm in list_lms(model.energy) for parameter in lm.parameters() if parameter.requires_grad}
-    return tuple(name for name, parameter in model.named_parameters() if id(parameter) in own)
+    ids = {id(parameter) for lm in list_lms(model.energy) for parameter in lm.parameters() if parameter.requires_grad}
+    return tuple(name for name, parameter in model.named_parameters() if id(parameter) in ids)
 
 
-def _cross_entropy(config: Joint.Config, context: sp.Context) -> sp.Terms:
+def _compute_cross_entropy(config: Joint.Config, context: sp.Context) -> sp.Terms:
     return {"cross_entropy": config.cross_entropy_weight * sp.cross_entropy(context, config.per_variable)}
 
 
-def _net_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
+def _compute_net_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
     return _add_terms(dict(sp.net_terms(context)), config.cross_entropy_weight, config, context)
 
 
-def _finetune_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
+def _compute_finetune_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
     terms = {"energy": context.batch.weigh(context.energy(context.proposal.mean)[:, 0])}
     return _add_terms(terms, config.finetune.cross_entropy_weight, config, context)
 
@@ -226,7 +226,7 @@ def _add_terms(terms: dict[str, torch.Tensor], weight: float, config: Joint.Conf
     return terms
 
 
-def _tag_lm_loss(context: sp.Context) -> sp.Terms:
+def _compute_tag_lm_loss(context: sp.Context) -> sp.Terms:
     """−ln p(gold) of each language model."""
     batch = context.batch
     lms = enumerate(list_lms(context.model.energy))
@@ -240,6 +240,6 @@ def _score_gold(lm: LanguageModel, batch: sp.Batch) -> torch.Tensor:
 
 def _score_likelihood(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
     """Mean ln p of the gold tag sequences under the language models."""
-    known = [batch for batch in batches if batch.gold is not None]
-    values = [_score_gold(lm, batch)[batch.labelled] for batch in known for lm in list_lms(model.energy)]
+    labelled_batches = [batch for batch in batches if batch.gold is not None]
+    values = [_score_gold(lm, batch)[batch.labelled] for batch in labelled_batches for lm in list_lms(model.energy)]
     return -float(torch.cat(values).mean())

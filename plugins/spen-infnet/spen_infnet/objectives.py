@@ -46,20 +46,20 @@ class Hinge(sp.EnergyLoss, ABC):
         """The net's loss, `(batch,)`; in rows without gold E(x, ŷ)."""
         if batch.gold is None:
             return {"energy": energy(proposal.mean)[:, 0]}
-        violation, wrong = self._compare(energy, batch, proposal)
-        return {"energy": torch.where(batch.labelled, to_minimise(violation, self.config.truncate_nets), wrong)}
+        violation, net_energy = self._compare(energy, batch, proposal)
+        return {"energy": torch.where(batch.labelled, to_minimise(violation, self.config.truncate_nets), net_energy)}
 
     def measures(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         return {} if batch.gold is None else measure_game(energy, batch, proposal, self.config.cost)
 
     def _compare(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> tuple[Tensor, Tensor]:
         """h and E(x, ŷ), `(batch,)` each."""
-        wrong, right = energy(torch.cat([proposal.mean, batch.gold], 1)).unbind(1)
+        net_energy, gold_energy = energy(torch.cat([proposal.mean, batch.gold], 1)).unbind(1)
         cost = margin_cost(self.space, proposal.mean, batch.gold, batch.x.mask, self.config.cost)[:, 0]
-        return self._violation(cost, wrong, right), wrong
+        return self._compute_violation(cost, net_energy, gold_energy), net_energy
 
     @abstractmethod
-    def _violation(self, cost: Tensor, wrong: Tensor, right: Tensor) -> Tensor:
+    def _compute_violation(self, cost: Tensor, net_energy: Tensor, gold_energy: Tensor) -> Tensor:
         """h of Δ, E(x, ŷ) and E(x, y), `(batch,)` each."""
 
 
@@ -67,26 +67,26 @@ def measure_game(energy: sp.BoundEnergy, batch: sp.Batch, augmenting: sp.Proposa
     """l1 = Δ − E(x, ŷ) and l0 = [l1 + E(x, y)]₊ of Tu et al. (2020), Sec. 4.3, `(batch,)` each, whatever the objective
     is; zero in rows without gold."""
     y = augmenting.mean
-    wrong, right = energy(torch.cat([y, batch.gold], 1)).unbind(1)
-    l1 = margin_cost(augmenting.space, y, batch.gold, batch.x.mask, cost)[:, 0] - wrong
-    return {"l1": l1 * batch.labelled, "l0": F.relu(l1 + right) * batch.labelled}
+    net_energy, gold_energy = energy(torch.cat([y, batch.gold], 1)).unbind(1)
+    l1 = margin_cost(augmenting.space, y, batch.gold, batch.x.mask, cost)[:, 0] - net_energy
+    return {"l1": l1 * batch.labelled, "l0": F.relu(l1 + gold_energy) * batch.labelled}
 
 
 class Margin(Hinge):
     """Margin-rescaled: [Δ(F(x), y) − E(x, F(x)) + E(x, y)]₊ (Tu & Gimpel 2018; Tu et al. 2020, Eq. 4).
 
-    The one net learns cost-augmented inference; the trainer's `finetune` adapts it to test-time inference.
+    The single net learns cost-augmented inference; the trainer's `finetune` adapts it to test-time inference.
     """
 
-    def _violation(self, cost: Tensor, wrong: Tensor, right: Tensor) -> Tensor:
-        return cost - wrong + right
+    def _compute_violation(self, cost: Tensor, net_energy: Tensor, gold_energy: Tensor) -> Tensor:
+        return cost - net_energy + gold_energy
 
 
 class Perceptron(Hinge):
-    """[−E(x, A(x)) + E(x, y)]₊ (Tu et al. 2020, Eq. 5, the second part): no Δ, so the one net is the test-time net."""
+    """[−E(x, A(x)) + E(x, y)]₊ (Tu et al. 2020, Eq. 5, the second part): no Δ, so the net is the test-time net."""
 
-    def _violation(self, cost: Tensor, wrong: Tensor, right: Tensor) -> Tensor:
-        return right - wrong
+    def _compute_violation(self, cost: Tensor, net_energy: Tensor, gold_energy: Tensor) -> Tensor:
+        return gold_energy - net_energy
 
 
 class Contrastive(Hinge):
@@ -96,15 +96,15 @@ class Contrastive(Hinge):
         margin: float = Field(1.0, ge=0)
         """m, in units of the energy."""
 
-    def _violation(self, cost: Tensor, wrong: Tensor, right: Tensor) -> Tensor:
-        return self.config.margin - wrong + right
+    def _compute_violation(self, cost: Tensor, net_energy: Tensor, gold_energy: Tensor) -> Tensor:
+        return self.config.margin - net_energy + gold_energy
 
 
 class Slack(Hinge):
     """Slack-rescaled: Δ(F(x), y) · [1 − E(x, F(x)) + E(x, y)]₊ (Tsochantaridis et al. 2004; Tu & Gimpel 2018)."""
 
-    def _violation(self, cost: Tensor, wrong: Tensor, right: Tensor) -> Tensor:
-        return cost * (1 - wrong + right)
+    def _compute_violation(self, cost: Tensor, net_energy: Tensor, gold_energy: Tensor) -> Tensor:
+        return cost * (1 - net_energy + gold_energy)
 
 
 class Compound(sp.EnergyLoss):

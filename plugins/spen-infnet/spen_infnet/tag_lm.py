@@ -33,7 +33,7 @@ class LmConfig(sp.Config):
 
 
 class LanguageModel(sp.Energy, ABC):
-    """−w Σ log(y_tᵀ ȳ_t) over the tags of a sequence and its end, ȳ_t predicted by an LSTM over the soft tags before.
+    """−w Σ log(y_tᵀ ȳ_t) over the tags of a sequence and its end, ȳ_t predicted by an LSTM over the previous soft tags.
 
     y_0 is the start of the sequence, and y_{T+1}, its end, is the last prediction. The backward model starts from the
     end and predicts t = T … 0. Each direction has its own parameters and stays within each sentence's length.
@@ -47,11 +47,11 @@ class LanguageModel(sp.Energy, ABC):
         require_tags(self)
         if len(set(config.directions)) != len(config.directions):
             raise sp.ConfigError(f"energy.directions: found {config.directions}; expected each direction at most once")
-        words = 0 if features is None else features.output_dim
+        word_dim = 0 if features is None else features.output_dim
         self.readers = nn.ModuleDict(
             {
-                f"{way}_lm": TagReader(self.space.shape[-1], config.tag_dim, words, config.hidden)
-                for way in config.directions
+                f"{direction}_lm": TagReader(self.space.shape[-1], config.tag_dim, word_dim, config.hidden)
+                for direction in config.directions
             }
         )
 
@@ -69,19 +69,19 @@ class LanguageModel(sp.Energy, ABC):
         return -self.config.weight * total
 
     def terms(self, features: Read, y: Tensor) -> dict[str, Tensor]:
-        """log(y_tᵀ ȳ_t) of each direction in its reading order, `(batch, sample, token + 1)`, 0 after the last."""
+        """log(y_tᵀ ȳ_t) of each direction in its reading order, `(batch, sample, token + 1)`, 0 after the end."""
         b, _, t, _ = y.shape
-        here = y.new_ones(t, b) if features.mask is None else features.mask.t().to(y)
-        back = reverse_places(here)
+        token_mask = y.new_ones(t, b) if features.mask is None else features.mask.t().to(y)
+        reverse_indices = reverse_places(token_mask)
         # Time first, the layout of LSTM kernels; samples become rows of the batch.
-        y = y.permute(2, 0, 1, 3) * here.view(t, b, 1, 1)
+        y = y.permute(2, 0, 1, 3) * token_mask.view(t, b, 1, 1)
         terms = {}
         for name, reader in self.readers.items():
             tags, words = y, features.words
             if name == "backward_lm":
-                tags = take_vectors(tags, back, 0)
-                words = words if words is None else take_vectors(words, back, 0)
-            log_p = reader(tags, words, here.sum(0).long(), features.dropout[name])
+                tags = take_vectors(tags, reverse_indices, 0)
+                words = words if words is None else take_vectors(words, reverse_indices, 0)
+            log_p = reader(tags, words, token_mask.sum(0).long(), features.dropout[name])
             terms[name.removesuffix("_lm")] = log_p.permute(1, 2, 0)
         return terms
 
@@ -97,8 +97,8 @@ class TagLm(LanguageModel):
 class WordTagLm(LanguageModel):
     """E(x, y) = −w Σ_{t=1}^{T+1} log(y_tᵀ g(x_0 … x_{t−1}, y_0 … y_{t−1})) (Tu, Pang & Gimpel 2020, Eq. 9).
 
-    As `tag_lm`, with the words read so far as further inputs: those before t forwards, after t backwards. A tag is
-    thus predicted without its own word. Words are vectors of a feature network for single tokens; x_0 is learned.
+    Like `tag_lm`, with the words read so far as further inputs: those before t forwards, after t backwards. So a tag is
+    predicted without its own word. Words are vectors of a feature network for single tokens; x_0 is learned.
     """
 
     uses_features = True
@@ -147,29 +147,29 @@ class TagReader(nn.Module):
         lengths `(batch,)`; dropout of inputs and of outputs `(batch, size)`.
         """
         t, b, n, k = y.shape
-        read = self.tags(y)
+        symbols = self.tags(y)
         if words is not None:
-            read = torch.cat([read, words.unsqueeze(2).expand(t, b, n, words.shape[-1])], -1)
-        h = torch.cat([self.start.expand(1, b, n, self.width).to(read), read])
+            symbols = torch.cat([symbols, words.unsqueeze(2).expand(t, b, n, words.shape[-1])], -1)
+        h = torch.cat([self.start.expand(1, b, n, self.width).to(symbols), symbols])
         h = apply_mask(h, dropout[0])
         h, _ = self.lstm(h.flatten(1, 2))
-        expected = torch.softmax(
+        predicted = torch.softmax(
             at_least_float32(self.next(apply_mask(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1
         )
         # After the last tag of a sequence the next symbol is the end, the last class.
-        place = torch.arange(t + 1, device=y.device).unsqueeze(1)
-        ends = (place == lengths).to(expected).unsqueeze(-1)
-        agreed = (at_least_float32(y) * expected[:-1, ..., :k]).sum(-1)
-        agreed = torch.cat([agreed, agreed.new_zeros(1, b, n)]) + ends * expected[..., k]
-        return torch.log(agreed + EPS) * (place <= lengths).unsqueeze(-1)
+        positions = torch.arange(t + 1, device=y.device).unsqueeze(1)
+        is_end = (positions == lengths).to(predicted).unsqueeze(-1)
+        likelihoods = (at_least_float32(y) * predicted[:-1, ..., :k]).sum(-1)
+        likelihoods = torch.cat([likelihoods, likelihoods.new_zeros(1, b, n)]) + is_end * predicted[..., k]
+        return torch.log(likelihoods + EPS) * (positions <= lengths).unsqueeze(-1)
 
 
 def draw_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | None:
     """Factors for vectors, `(examples, size)`; None for no dropout."""
     if not p:
         return None
-    kept = torch.rand(examples, size, device=like.device) >= p
-    return kept.to(like.dtype) / (1 - p)
+    is_kept = torch.rand(examples, size, device=like.device) >= p
+    return is_kept.to(like.dtype) / (1 - p)
 
 
 def apply_mask(h: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""PropBank: its lexicon of predicates' senses, and a task that finds them."""
+"""PropBank's lexicon of the senses of predicates, and a task that predicts them."""
 
 from __future__ import annotations
 

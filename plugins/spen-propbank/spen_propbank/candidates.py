@@ -1,4 +1,4 @@
-"""The senses that a predicate may have, and what is known of each: candidates of task `propbank.senses`."""
+"""Candidates of task `propbank.senses`: the senses that a predicate may have, with their attributes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from spen_plugins.sentences import Proposition, Sentence
 from spen_propbank.lexicon import particles, rolesets
 
 PLACES = 40
-"""Most candidates of a predicate."""
+"""Maximal number of candidates of a predicate."""
 NEAR = 8
-"""A particle is looked for in so many words after the predicate."""
+"""Number of words after the predicate in which particles are searched."""
 _SHARES = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.95)
 _WORD = re.compile(r"[a-z]{3,}")
 _FORMS = """
@@ -42,14 +42,14 @@ weep wept;win won;wind wound;withdraw withdrew withdrawn;withstand withstood;wri
 
 
 class Candidate(NamedTuple):
-    """A sense, "" for that of a word that nothing is known of, and its attributes as texts."""
+    """A sense, "" for an unknown word, and its attributes as strings."""
 
     sense: str
     attributes: tuple[str, ...]
 
 
 class Inventory:
-    """Senses by lemma: those of the lexicon and those of the training part, the most frequent first.
+    """Senses by lemma, from the lexicon and the training part, the most frequent first.
 
     Args:
         counts: lemma -> sense -> number of times in the training part.
@@ -69,23 +69,23 @@ class Inventory:
         counts: dict[str, Counter[str]] = {}
         forms: dict[str, Counter[str]] = {}
         for sentence in sentences:
-            for p in sentence.propositions:
-                if p.roleset is not None:
-                    lemma, form = find_lemma(p) or "", sentence.words[p.predicate].lower()
-                    lemma = lemma or p.roleset.rpartition(".")[0].partition("_")[0]
-                    counts.setdefault(lemma, Counter())[p.roleset] += 1
+            for proposition in sentence.propositions:
+                if proposition.roleset is not None:
+                    lemma, form = find_lemma(proposition) or "", sentence.words[proposition.predicate].lower()
+                    lemma = lemma or proposition.roleset.rpartition(".")[0].partition("_")[0]
+                    counts.setdefault(lemma, Counter())[proposition.roleset] += 1
                     forms.setdefault(form, Counter())[lemma] += 1
         return cls(counts, {form: [lemma for lemma, _ in lemmas.most_common()] for form, lemmas in forms.items()})
 
     def lemmas(self, word: str, lemma: str | None = None) -> tuple[str, ...]:
-        """Lemmas of a predicate: the given one; otherwise those of the word in the training part; otherwise those of
-        the lexicon that its spelling allows; otherwise the word in lower case."""
+        """Lemmas of a predicate: the given lemma, if it is known; otherwise those of the word in the training part;
+        otherwise those of the lexicon that its spelling allows; otherwise the word in lower case."""
         if lemma is not None and self._is_known(lemma):
             return (lemma,)
         form = word.lower()
         return (
             self.forms.get(form)
-            or tuple(s for s in dict.fromkeys(list_spellings(form)) if self._is_known(s))
+            or tuple(spelling for spelling in dict.fromkeys(list_spellings(form)) if self._is_known(spelling))
             or (form,)
         )
 
@@ -93,31 +93,36 @@ class Inventory:
         """The candidates of a predicate, at least one, at most `PLACES`."""
         form = words[predicate].lower()
         particles = self._particles(form, lemma)
-        near = (word.lower() for word in words[predicate + 1 : predicate + 1 + NEAR])
-        return self._candidates(form, lemma, tuple(word if word in particles else "" for word in near))
+        following = (word.lower() for word in words[predicate + 1 : predicate + 1 + NEAR])
+        return self._candidates(form, lemma, tuple(word if word in particles else "" for word in following))
 
     def _list_particles(self, form: str, lemma: str | None) -> set[str]:
         """The particles of the senses that a predicate may have."""
-        known = rolesets()
-        every = (
-            (*self.counts.get(one, ()), *known.senses(one), *known.phrases(one)) for one in self.lemmas(form, lemma)
+        lexicon = rolesets()
+        groups = (
+            (*self.counts.get(name, ()), *lexicon.senses(name), *lexicon.phrases(name))
+            for name in self.lemmas(form, lemma)
         )
-        return {particle for senses in every for sense in senses for particle in particles(sense)}
+        return {particle for senses in groups for sense in senses for particle in particles(sense)}
 
-    def _list_candidates(self, form: str, lemma: str | None, near: tuple[str, ...]) -> tuple[Candidate, ...]:
-        """Candidates by the predicate in lower case and the particles among the words after it, others being ""."""
+    def _list_candidates(self, form: str, lemma: str | None, following: tuple[str, ...]) -> tuple[Candidate, ...]:
+        """The candidates of a predicate in lower case; `following` are the words after it, "" for all but particles."""
         lemmas = self.lemmas(form, lemma)
         counts: Counter[str] = Counter()
-        for one in lemmas:
-            counts.update(self.counts.get(one, {}))
+        for name in lemmas:
+            counts.update(self.counts.get(name, {}))
         total = counts.total()
-        for one in lemmas:
-            here = (sense for sense in rolesets().phrases(one) if all(p in near for p in particles(sense)))
-            for sense in (*rolesets().senses(one), *here):
+        for name in lemmas:
+            phrases = (
+                sense
+                for sense in rolesets().phrases(name)
+                if all(particle in following for particle in particles(sense))
+            )
+            for sense in (*rolesets().senses(name), *phrases):
                 counts.setdefault(sense, 0)
         if not counts:
             counts[f"{lemma}.01" if lemma else ""] = 0
-        heads = tuple(f"{one}." for one in lemmas)
+        heads = tuple(f"{name}." for name in lemmas)
         ordered = sorted(counts, key=lambda sense: (-counts[sense], not sense.startswith(heads), sense))[:PLACES]
         return tuple(
             Candidate(
@@ -125,7 +130,7 @@ class Inventory:
                 (
                     f"place {min(place, 5)}",
                     _describe_share(counts[sense], total),
-                    *_describe_particles(sense, near),
+                    *_describe_particles(sense, following),
                     *self._static(sense, lemmas[0], form),
                 ),
             )
@@ -137,7 +142,7 @@ class Inventory:
 
 
 def find_lemma(proposition: Proposition) -> str | None:
-    """The predicate's lemma: of `leave.01`, which some formats have in its place, that is leave."""
+    """The predicate's lemma; some formats have its sense in that place, such as `leave.01` for leave."""
     lemma = proposition.lemma
     if lemma and lemma == proposition.roleset:
         lemma = lemma.rpartition(".")[0].partition("_")[0]
@@ -146,7 +151,7 @@ def find_lemma(proposition: Proposition) -> str | None:
 
 def list_spellings(word: str) -> Iterator[str]:
     """Possible lemmas of a word in lower case, by its spelling."""
-    yield from _irregular().get(word, ())
+    yield from _read_irregular_forms().get(word, ())
     yield word
     for ending in ("s", "es", "ed", "d", "ing", "n", "en"):
         stem = word.removesuffix(ending)
@@ -163,38 +168,38 @@ def list_spellings(word: str) -> Iterator[str]:
 
 
 def _describe_share(count: int, total: int) -> str:
-    """The rough share of the lemma's training examples that a sense has, and of how many."""
+    """A sense's share of the lemma's training examples, and the number of these, both roughly."""
     if not count:
         return f"share 0 of {'some' if total > 10 else 'few' if total else 'none'}"
-    share = sum(count / total > bound for bound in _SHARES)
-    return f"share {share} of {'some' if total > 10 else 'few'}"
+    level = sum(count / total > bound for bound in _SHARES)
+    return f"share {level} of {'some' if total > 10 else 'few'}"
 
 
-def _describe_particles(sense: str, near: Sequence[str]) -> tuple[str, ...]:
+def _describe_particles(sense: str, following: Sequence[str]) -> tuple[str, ...]:
     names = particles(sense)
     if not names:
         return ("particle none",)
-    distance = [near.index(name) for name in names if name in near]
-    here = "absent" if len(distance) < len(names) else "next" if min(distance) == 0 else "near"
-    return (f"particle {here}", *(f"particle {name} {here}" for name in names))
+    distances = [following.index(name) for name in names if name in following]
+    position = "absent" if len(distances) < len(names) else "next" if min(distances) == 0 else "near"
+    return (f"particle {position}", *(f"particle {name} {position}" for name in names))
 
 
 def _describe_sense(sense: str, lemma: str, form: str) -> tuple[str, ...]:
     """Attributes of a sense that do not depend on the sentence."""
     name, _, number = sense.rpartition(".")
-    texts = [f"sense {sense}", f"number {number}", f"lemma {'same' if name == lemma else 'other'}"]
-    known = rolesets().get(sense)
-    if known is not None:
-        of_form = sorted({pos for alias, pos in known.aliases if alias in list_spellings(form)})
-        texts += [f"is {pos}" for pos in sorted({pos for _, pos in known.aliases})]
-        texts += [f"form is {pos}" for pos in of_form]
-        texts += [f"has {role}" for role in known.roles]
-        texts += [f"gloss {word}" for word in dict.fromkeys(_WORD.findall(known.gloss.lower()))]
-    return tuple(texts)
+    attributes = [f"sense {sense}", f"number {number}", f"lemma {'same' if name == lemma else 'other'}"]
+    roleset = rolesets().get(sense)
+    if roleset is not None:
+        form_tags = sorted({pos for alias, pos in roleset.aliases if alias in list_spellings(form)})
+        attributes += [f"is {pos}" for pos in sorted({pos for _, pos in roleset.aliases})]
+        attributes += [f"form is {pos}" for pos in form_tags]
+        attributes += [f"has {role}" for role in roleset.roles]
+        attributes += [f"gloss {word}" for word in dict.fromkeys(_WORD.findall(roleset.gloss.lower()))]
+    return tuple(attributes)
 
 
 def select_attributes(candidates: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
-    """The attributes that candidates have at least so often, in alphabetical order."""
+    """The attributes that candidates have at least `least` times, in alphabetical order."""
     counts = Counter(name for group in candidates for candidate in group for name in candidate.attributes)
     return sorted(name for name, count in counts.items() if count >= least)
 
@@ -205,8 +210,8 @@ def list_senses(sentence: Sentence) -> set[str]:
 
 
 @cache
-def _irregular() -> dict[str, tuple[str, ...]]:
-    """The verbs of which a word, in lower case, is an irregular form."""
+def _read_irregular_forms() -> dict[str, tuple[str, ...]]:
+    """Irregular form in lower case -> its verbs."""
     verbs: dict[str, tuple[str, ...]] = {}
     for verb, *forms in (entry.split() for entry in _FORMS.replace("\n", "").split(";")):
         for form in forms:

@@ -1,6 +1,6 @@
-"""PropBank's rolesets: the senses of predicates, what they mean, and what their numbered roles mean.
+"""PropBank's rolesets: the senses of predicates, with the meanings of the senses and of their numbered roles.
 
-It is in the folder `frames`, with its source and its licence, CC BY-SA 4.0; tools/english/make_rolesets.py makes it.
+The folder `frames` has them with their source and licence, CC BY-SA 4.0; tools/english/make_rolesets.py makes its file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Roleset(NamedTuple):
     """A sense of a predicate."""
 
     id: str
-    """`give.01`; of a verb with a particle `give_up.07`."""
+    """`give.01`, or `give_up.07` for a verb with a particle."""
     lemma: str
     gloss: str
     """A few words on its meaning: "transfer"."""
@@ -34,10 +34,10 @@ class Roleset(NamedTuple):
 
 
 class Rolesets(Mapping[str, Roleset]):
-    """Rolesets by their ids. They stay lines of text until they are asked for.
+    """Rolesets by id. Each stays a line of text until it is looked up.
 
     Args:
-        text: a line for each: id, lemma, gloss, aliases (`form/pos`) and roles (`ARG0=giver`), apart by tabs.
+        text: one line per roleset: id, lemma, gloss, aliases (`form/pos`) and roles (`ARG0=giver`), separated by tabs.
     """
 
     def __init__(self, text: str) -> None:
@@ -55,13 +55,13 @@ class Rolesets(Mapping[str, Roleset]):
     def __getitem__(self, name: str) -> Roleset:
         name, lemma, gloss, aliases, *roles = self._lines[name].split("\t")
         pairs = [alias.rpartition("/") for alias in aliases.split(" ") if alias]
-        described = (role.partition("=") for role in roles)
+        descriptions = (role.partition("=") for role in roles)
         return Roleset(
             name,
             lemma,
             gloss,
             tuple((form, pos) for form, _, pos in pairs),
-            {role: text for role, _, text in described},
+            {role: text for role, _, text in descriptions},
         )
 
     def __contains__(self, name: object) -> bool:
@@ -74,16 +74,16 @@ class Rolesets(Mapping[str, Roleset]):
         return len(self._lines)
 
     def senses(self, lemma: str) -> tuple[str, ...]:
-        """Ids of the rolesets of a lemma, its own and those that have it as an alias, in alphabetical order."""
+        """Ids of the rolesets that have this lemma, or have it as an alias, in alphabetical order."""
         return self._senses.get(lemma, ())
 
     def phrases(self, lemma: str) -> tuple[str, ...]:
-        """Ids of the rolesets of this lemma with particles: `give_up.07` of give."""
+        """Ids of the rolesets of this lemma with particles: `give_up.07` for give."""
         return self._phrases.get(lemma, ())
 
 
 def particles(name: str) -> tuple[str, ...]:
-    """The words after the first in a roleset's id: up, of `give_up.07`."""
+    """The words after the first in a roleset's id: up in `give_up.07`."""
     return tuple(name.rpartition(".")[0].split("_")[1:])
 
 

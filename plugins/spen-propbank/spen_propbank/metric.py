@@ -28,12 +28,12 @@ DEFINITIONS = {
 
 @dataclass(eq=False)
 class Example:
-    """One predicate of a sentence with its candidates; `sense` is gold, `place` its candidate's, -1 if none is."""
+    """One predicate of a sentence with its candidates; `sense` is gold, `place` its index there, -1 if it is absent."""
 
     entry: Entry
     """The words that are read."""
     at: int
-    """The predicate among these."""
+    """Index of the predicate among these."""
     words: tuple[str, ...]
     """All words."""
     predicate: int
@@ -43,7 +43,7 @@ class Example:
     sense: str | None = None
     pos: str | None = None
     numbers: np.ndarray | None = None
-    """`(candidate, attribute)` indices, once they are known."""
+    """Indices of the attributes, `(candidate, attribute)`; None until they are needed."""
 
     @property
     def place(self) -> int:
@@ -79,7 +79,7 @@ class SensesMetric(Metric):
             ratios[row] = torch.tensor([float(places[row] == gold), 1.0])
 
     def ratios(self) -> tuple[Tensor, Tensor]:
-        """One for each predicate that is right, and one for each: accuracy is the ratio of their sums."""
+        """1 for each predicate with the right sense, and 1 for each predicate: accuracy is the ratio of their sums."""
         numerator, denominator = torch.cat(self._ratios).unbind(1)
         return numerator, denominator
 

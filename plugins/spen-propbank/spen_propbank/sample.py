@@ -1,4 +1,4 @@
-"""Made-up sentences with senses: a few verbs and nouns of PropBank's lexicon, in places that tell their senses."""
+"""Made-up sentences with senses: a few verbs and nouns of PropBank's lexicon, in contexts that tell their senses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spen_plugins.sentences import Proposition, Sentence
 SIZES = {"train": 300, "validation": 60, "test": 60}
 PEOPLE = ("Anna", "Bob", "the farmer", "the teacher", "a child", "my sister", "the old clerk", "they")
 TIMES = ("", "yesterday", "last week", "again", "on Monday")
-# Sense, lemma, tag and places of each predicate, which is in brackets; a word of each of the lists in braces.
+# Sense, lemma and tag of each predicate, a template with the predicate in brackets, and the words for its braces.
 PLACES = (
     ("run.01", "run", "VBD", "{who} [ran] the {shop}", {"shop": ("bakery", "company", "hotel", "office")}),
     ("run.02", "run", "VBD", "{who} [ran] to the {place}", {"place": ("station", "river", "door", "bus")}),
@@ -28,14 +28,14 @@ PLACES = (
 def sample_senses(seed: int = 2023) -> dict[str, list[Sentence]]:
     """Sentences of `train`, `validation` and `test`; the same at every call."""
     source = random.Random(seed)
-    return {part: [_sentence(source, f"{part}-{i + 1}") for i in range(size)] for part, size in SIZES.items()}
+    return {part: [_make_sentence(source, f"{part}-{i + 1}") for i in range(size)] for part, size in SIZES.items()}
 
 
-def _sentence(source: random.Random, name: str) -> Sentence:
-    sense, lemma, pos, place, lists = source.choice(PLACES)
-    text = place.format(who=source.choice(PEOPLE), **{key: source.choice(options) for key, options in lists.items()})
+def _make_sentence(source: random.Random, name: str) -> Sentence:
+    sense, lemma, pos, template, lists = source.choice(PLACES)
+    text = template.format(who=source.choice(PEOPLE), **{key: source.choice(options) for key, options in lists.items()})
     words = f"{text} {source.choice(TIMES)} .".split()
-    at = next(i for i, word in enumerate(words) if word.startswith("["))
-    words[at] = words[at][1:-1]
+    index = next(i for i, word in enumerate(words) if word.startswith("["))
+    words[index] = words[index][1:-1]
     words[0] = words[0][0].upper() + words[0][1:]
-    return Sentence(tuple(words), (Proposition(at, lemma, None, sense, pos),), f"sample-{name}")
+    return Sentence(tuple(words), (Proposition(index, lemma, None, sense, pos),), f"sample-{name}")

@@ -1,4 +1,4 @@
-"""Task `senses`: which sense of its lemma a predicate has, one example per predicate."""
+"""Task `senses`: the sense of a predicate among those of its lemma, one example per predicate."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ class Senses(SenseTask):
         sentences = {part: part_sentences for part, (_, part_sentences) in self._read.parts.items()}
         inventory = Inventory.of(sentences["train"])
         if not inventory.counts:
-            where = self._read.parts["train"][0]
-            raise DataError(where, None, "no predicate with a sense (task.train)", f"rolesets: {WITH_SENSES}")
-        vocabulary = Vocabulary.of((s.words for s in sentences["train"]), self.config)
+            path = self._read.parts["train"][0]
+            raise DataError(path, None, "no predicate with a sense (task.train)", f"rolesets: {WITH_SENSES}")
+        vocabulary = Vocabulary.of((sentence.words for sentence in sentences["train"]), self.config)
         self._set(vocabulary, inventory, [])
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
-        names = select_attributes(example.candidates for example in self._parts["train"])
-        self._set(vocabulary, inventory, names)
+        attributes = select_attributes(example.candidates for example in self._parts["train"])
+        self._set(vocabulary, inventory, attributes)
         senses = {part: set().union(*map(list_senses, part_sentences)) for part, part_sentences in sentences.items()}
-        every = set().union(*senses.values())
-        unseen = sorted(sense for sense in every - senses["train"] if rolesets().get(sense) is None)
-        self._read.notes.extend(note_unseen(unseen, len(every), "senses"))
+        all_senses = set().union(*senses.values())
+        unseen = sorted(sense for sense in all_senses - senses["train"] if rolesets().get(sense) is None)
+        self._read.notes.extend(note_unseen(unseen, len(all_senses), "senses"))
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         inventory = Inventory(facts["senses"], facts["forms"])
@@ -109,7 +109,7 @@ class Senses(SenseTask):
 
     def read(self, path: str) -> list[Example]:
         file = read_roles(locate(path), self.config.layout, gold=False)
-        self._read = self._read._replace(notes=[f"{path}: {file.said}"])
+        self._read = self._read._replace(notes=[f"{path}: {file.description}"])
         return self._examples(file.sentences)
 
     def parse(self, item: Any) -> Example:
@@ -120,16 +120,16 @@ class Senses(SenseTask):
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, _ = self._inputs([example.entry for example in examples], [example.at for example in examples])
         inputs["candidates"] = self._collate_candidates(examples)
-        known = torch.tensor([example.sense is not None for example in examples])
+        has_gold = torch.tensor([example.sense is not None for example in examples])
         gold = None
-        if known.any():
-            # A sense that is no candidate has the first one's place here, and counts as wrong in every score. In
-            # training that is one beyond `PLACES`: candidates come from the training part.
+        if has_gold.any():
+            # A sense that is not a candidate has the first candidate's place here, and counts as wrong in every score.
+            # In training, only senses beyond `PLACES` are no candidates, since these come from the training part.
             places = torch.tensor([max(example.place, 0) for example in examples])
-            gold = torch.nn.functional.one_hot(places, PLACES).float() * known.unsqueeze(-1)
+            gold = torch.nn.functional.one_hot(places, PLACES).float() * has_gold.unsqueeze(-1)
             gold = gold[:, None, None]
         mask = torch.ones(len(examples), 1, dtype=torch.bool)
-        return SentenceBatch.of(inputs, mask, gold, known, rows, examples=tuple(examples))
+        return SentenceBatch.of(inputs, mask, gold, has_gold, rows, examples=tuple(examples))
 
     def metric(self) -> SensesMetric:
         return SensesMetric(self.decode)
@@ -139,7 +139,7 @@ class Senses(SenseTask):
 
         All three are None for a word that neither the lexicon nor the training part knows.
         """
-        best, confidences = self._confidences(proposal, np.ones(len(examples), dtype=bool))
+        best, confidences = self._compute_confidences(proposal, np.ones(len(examples), dtype=bool))
         predictions = []
         for example, place, score in zip(
             examples, best.tolist(), rounded(confidences.at(self.temperature)), strict=True
@@ -162,9 +162,9 @@ class Senses(SenseTask):
         assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
             return None
-        known = batch.labelled.cpu().numpy()
-        best, confidences = self._confidences(proposal, known)
-        gold = np.array([example.place for example in batch.examples], dtype=np.int64)[known]
+        has_gold = batch.labelled.cpu().numpy()
+        best, confidences = self._compute_confidences(proposal, has_gold)
+        gold = np.array([example.place for example in batch.examples], dtype=np.int64)[has_gold]
         return Decisions("senses", confidences, best == gold)
 
     def protocol(self) -> dict[str, Any]:
@@ -178,35 +178,41 @@ class Senses(SenseTask):
 
     def moved(self, example: Example, predicate: int) -> Example:
         """An example of another predicate of the same sentence, without gold."""
-        return self._example(example.words, Proposition(predicate, None, None), example.entry)
+        return self._make_example(example.words, Proposition(predicate, None, None), example.entry)
 
     @classmethod
     def gloss(cls, sense: str) -> str | None:
-        known = rolesets().get(sense)
-        return None if known is None else known.gloss
+        roleset = rolesets().get(sense)
+        return None if roleset is None else roleset.gloss
 
     @classmethod
     def describe(cls, sense: str, role: str) -> str | None:
-        known = rolesets().get(sense)
-        return None if known is None else known.describe(role)
+        roleset = rolesets().get(sense)
+        return None if roleset is None else roleset.describe(role)
 
-    def _set(self, vocabulary: Vocabulary, inventory: Inventory, names: Sequence[str]) -> None:
+    def _set(self, vocabulary: Vocabulary, inventory: Inventory, attributes: Sequence[str]) -> None:
         self._vocabulary, self._inventory = vocabulary, inventory
         words = [PADDING, UNKNOWN, *vocabulary.words]
-        self.inputs = ChoiceInputs(words, {"predicate": 2}, attributes=list(names))
+        self.inputs = ChoiceInputs(words, {"predicate": 2}, attributes=list(attributes))
         self.space = TagSequence([str(place + 1) for place in range(PLACES)])
-        self._number = {name: i for i, name in enumerate(names, 2)}
+        self._number = {name: i for i, name in enumerate(attributes, 2)}
 
-    def _example(self, words: tuple[str, ...], proposition: Proposition, whole: Entry | None = None) -> Example:
-        """An example; `whole` is the sentence's entry, if it is at hand."""
-        at, window = proposition.predicate, self.config.window
+    def _make_example(
+        self, words: tuple[str, ...], proposition: Proposition, sentence_entry: Entry | None = None
+    ) -> Example:
+        """Makes an example; `sentence_entry` is the whole sentence's entry, if there is one."""
+        index, window = proposition.predicate, self.config.window
         lemma = find_lemma(proposition) if self.config.lemmas == "file" else None
-        seen = any(one in self._inventory.counts for one in self._inventory.lemmas(words[at], lemma))
-        candidates = self._inventory.candidates(words, at, lemma)
-        start = 0 if window is None else max(0, at - window)
-        read = words if window is None else words[start : at + window + 1]
-        entry = whole if whole is not None and whole.words == read else self._vocabulary.entry(read)
-        return Example(entry, at - start, words, at, candidates, seen, proposition.roleset, proposition.pos)
+        is_seen = any(name in self._inventory.counts for name in self._inventory.lemmas(words[index], lemma))
+        candidates = self._inventory.candidates(words, index, lemma)
+        start = 0 if window is None else max(0, index - window)
+        window_words = words if window is None else words[start : index + window + 1]
+        entry = (
+            sentence_entry
+            if sentence_entry is not None and sentence_entry.words == window_words
+            else self._vocabulary.entry(window_words)
+        )
+        return Example(entry, index - start, words, index, candidates, is_seen, proposition.roleset, proposition.pos)
 
     def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
         examples, words, rows = [], [], []
@@ -215,7 +221,9 @@ class Senses(SenseTask):
             rows += [row] * len(sentence.propositions)
             if sentence.propositions:
                 entry = self._vocabulary.entry(sentence.words) if self.config.window is None else None
-                examples += [self._example(sentence.words, proposition, entry) for proposition in sentence.propositions]
+                examples += [
+                    self._make_example(sentence.words, proposition, entry) for proposition in sentence.propositions
+                ]
         return FileExamples(examples, words, rows)
 
     def _collate_candidates(self, examples: Sequence[Example]) -> Tensor:
@@ -229,12 +237,12 @@ class Senses(SenseTask):
 
     def _number_attributes(self, example: Example) -> np.ndarray:
         if example.numbers is None:
-            rows = [[self._number.get(name, 1) for name in one.attributes] for one in example.candidates]
+            rows = [[self._number.get(name, 1) for name in candidate.attributes] for candidate in example.candidates]
             width = max(map(len, rows))
             example.numbers = np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.int32)
         return example.numbers
 
-    def _confidences(self, proposal: Proposal, rows: np.ndarray) -> tuple[np.ndarray, TagConfidences]:
-        """Places `(row,)` of the chosen rows, and the confidences in them."""
+    def _compute_confidences(self, proposal: Proposal, rows: np.ndarray) -> tuple[np.ndarray, TagConfidences]:
+        """The places `(row,)` of the senses decoded in these rows, and the confidences in them."""
         best = self.decode(proposal)[:, 0, 0].argmax(-1).cpu().numpy()[rows]
         return best, TagConfidences(proposal.mean[:, 0, 0].detach().float().cpu().numpy()[rows], best)

@@ -19,9 +19,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule: it votes for the labels or types `names`, or against them, on what `find` returns.
+    """A rule, which votes for the labels or types `names`, or against them, on what `find` returns.
 
-    `find` takes a sentence's words, and returns spans (start, end), or a text, and returns a truth value.
+    `find` takes a sentence's words and returns spans (start, end), or takes a text and returns a truth value.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Rule:
 
 @dataclass
 class RuleFile:
-    """The rules of a file, in its order.
+    """The rules of a file, in order.
 
     Attributes:
         path: the file.
@@ -48,58 +48,58 @@ class RuleFile:
     checksums: dict[str, str] = field(default_factory=dict)
 
 
-_current: RuleFile | None = None  # while a file is read
+_current: RuleFile | None = None  # the rules of the file that is being read
 
 
 def rule(*names: str, against: str | Sequence[str] = (), weight: float = 1.0) -> Callable[[F], F]:
-    """Decorator: a function that votes for the labels or types `names`, or `against` others.
+    """Decorator of a function that votes for the labels or types `names`, or `against` others.
 
     Args:
         names: labels of texts, tags of words, or types of spans. A rule for several votes for each of them.
-        against: in place of `names`.
+        against: labels, tags or types to vote against, in place of `names`.
         weight: of each vote, as log-odds: 0.5 is weak, 1 usual, 3 nearly certain.
     """
-    opposed = (against,) if isinstance(against, str) else tuple(against)
-    if bool(names) == bool(opposed) or not all(isinstance(name, str) for name in names):
-        wanted = 'expected labels or types, either to vote for, @rule("PER"), or against, @rule(against="PER")'
-        raise sp.ConfigError(f"{_place(_find_line())}: {wanted}")
+    opposed_names = (against,) if isinstance(against, str) else tuple(against)
+    if bool(names) == bool(opposed_names) or not all(isinstance(name, str) for name in names):
+        expected = 'expected labels or types, either to vote for, @rule("PER"), or against, @rule(against="PER")'
+        raise sp.ConfigError(f"{_describe_place(_find_line())}: {expected}")
 
     def decorate(function: F) -> F:
-        _add(function.__name__, names or opposed, bool(opposed), weight, function, _find_line())
+        _add(function.__name__, names or opposed_names, bool(opposed_names), weight, function, _find_line())
         return function
 
     return decorate
 
 
 def lexicon(name: str, phrases: str | Iterable[str], *, weight: float = 1.0, ignore_case: bool = False) -> None:
-    """A rule for `name` on each phrase of a list, found from left to right, the longest one at each place.
+    """Adds a rule for `name` on each phrase of a list. Phrases are found from left to right, the longest at each place.
 
     Args:
         name: label, tag or type.
         phrases: the phrases, words separated by blanks; or the name of a file with one phrase per line, from the
             folder of the rules, or `data:…`.
-        weight: as of `rule`.
+        weight: as in `rule`.
         ignore_case: if true, upper and lower case are the same.
 
     Raises:
         DataError: the file can't be read, or has no phrase.
     """
     title = f"lexicon {Path(phrases).name if isinstance(phrases, str) else name}"
-    listed = _read_phrases(phrases) if isinstance(phrases, str) else [*phrases]
-    if not listed:
-        raise sp.ConfigError(f"{_place(_find_line())}: lexicon({name!r}) has no phrase; expected at least one")
-    finder = PhraseFinder(listed, ignore_case)
+    phrase_list = _read_phrases(phrases) if isinstance(phrases, str) else [*phrases]
+    if not phrase_list:
+        raise sp.ConfigError(f"{_describe_place(_find_line())}: lexicon({name!r}) has no phrase; expected at least one")
+    finder = PhraseFinder(phrase_list, ignore_case)
     _add(title, (name,), False, weight, finder, _find_line())
 
 
 def pattern(name: str, regex: str, *, weight: float = 1.0, ignore_case: bool = False) -> None:
-    r"""A rule for `name` on each match of a regular expression.
+    r"""Adds a rule for `name` on each match of a regular expression.
 
     Args:
         name: label, tag or type.
         regex: searched in a text, or in a sentence's words joined by blanks, where a match that cuts a word is dropped.
-        weight: as of `rule`.
-        ignore_case: as of `lexicon`.
+        weight: as in `rule`.
+        ignore_case: as in `lexicon`.
 
     Raises:
         ConfigError: the expression is wrong.
@@ -108,25 +108,25 @@ def pattern(name: str, regex: str, *, weight: float = 1.0, ignore_case: bool = F
     try:
         finder = PatternFinder(re.compile(regex, re.IGNORECASE if ignore_case else 0))
     except re.error as error:
-        raise sp.ConfigError(f"{_place(line)}: pattern {regex!r}: {error}") from None
+        raise sp.ConfigError(f"{_describe_place(line)}: pattern {regex!r}: {error}") from None
     _add(f"pattern {regex}", (name,), False, weight, finder, line)
 
 
 def otherwise(name: str, *, weight: float) -> None:
-    """A vote for the label, tag or type `name` on texts, or at words, that no rule votes for anything on. By default
-    words of sentences with spans then have O, with weight 0.1."""
+    """Adds a vote for the label, tag or type `name` on texts, or at words, where no rule votes for anything. Words of
+    sentences with spans have O there by default, with weight 0.1."""
     if _current is not None:
         _current.rest = (name, weight)
 
 
 def load_rules(path: Path) -> RuleFile:
-    """Run a Python file and collect its rules. Modules beside it can be imported.
+    """Runs a Python file and collects its rules. Modules beside it can be imported.
 
     Raises:
         ConfigError: the file raises an error or has no rule.
     """
-    collected = RuleFile(path)
-    with _collecting(collected):
+    rule_file = RuleFile(path)
+    with _collect_rules(rule_file):
         try:
             exec(compile(path.read_bytes(), str(path), "exec"), {"__name__": "rules", "__file__": str(path)})
         except sp.SpenError:
@@ -135,35 +135,35 @@ def load_rules(path: Path) -> RuleFile:
             lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
             line = lines[-1] if lines else getattr(error, "lineno", None) or 1  # a syntax error of the file itself
             raise sp.ConfigError(f"{path}, line {line}: {type(error).__name__}: {error}") from error
-    if not collected.rules:
+    if not rule_file.rules:
         raise sp.ConfigError(f"{path}: found no rule; expected functions with @rule(…), lexicon(…) or pattern(…)")
-    return collected
+    return rule_file
 
 
 @contextmanager
-def _collecting(collected: RuleFile) -> Any:
-    """Inside, rules go to `collected`, and modules beside its file can be imported; they are forgotten afterwards, as
-    other rules may have others of the same name."""
+def _collect_rules(rule_file: RuleFile) -> Any:
+    """Adds rules to `rule_file` inside the block, where modules beside its file can be imported. They are unloaded
+    afterwards, as other rules may import others of the same name."""
     global _current
-    folder, before, outer = str(collected.path.parent.resolve()), {*sys.modules}, _current
-    collected.checksums[str(collected.path)] = sp.sha256(collected.path)
+    folder, loaded, previous = str(rule_file.path.parent.resolve()), {*sys.modules}, _current
+    rule_file.checksums[str(rule_file.path)] = sp.sha256(rule_file.path)
     sys.path.insert(0, folder)
-    _current = collected
+    _current = rule_file
     try:
         yield
     finally:
-        _current = outer
+        _current = previous
         sys.path.remove(folder)
-        for name in {*sys.modules} - before:
+        for name in {*sys.modules} - loaded:
             file = getattr(sys.modules[name], "__file__", None)
             if file is not None and Path(folder) in Path(file).resolve().parents:
-                collected.checksums[file] = sp.sha256(Path(file))
+                rule_file.checksums[file] = sp.sha256(Path(file))
                 del sys.modules[name]
 
 
 def _add(title: str, names: Sequence[str], against: bool, weight: float, find: Callable[[Any], Any], line: int) -> None:
     if not isinstance(weight, int | float) or not 0 < weight < float("inf"):
-        raise sp.ConfigError(f"{_place(line)}: found weight {weight!r}; expected a number above 0")
+        raise sp.ConfigError(f"{_describe_place(line)}: found weight {weight!r}; expected a number above 0")
     if _current is not None:
         _current.rules.append(Rule(title, tuple(names), against, float(weight), find, line))
 
@@ -178,21 +178,21 @@ def _find_line() -> int:
     return line
 
 
-def _place(line: int) -> str:
+def _describe_place(line: int) -> str:
     return f"{'rules' if _current is None else _current.path}, line {line}"
 
 
 def _read_phrases(name: str) -> list[str]:
     folder = Path() if _current is None else _current.path.parent
-    place = sp.locate(name) if name.startswith("data:") else folder / name
-    if not place.is_file():
+    path = sp.locate(name) if name.startswith("data:") else folder / name
+    if not path.is_file():
         raise sp.ConfigError(
-            f"{_place(_find_line())}: found no file {name!r} in {folder}; expected a file of phrases, or a list of "
-            f"phrases, [{name!r}]"
+            f"{_describe_place(_find_line())}: found no file {name!r} in {folder}; expected a file of phrases, or a "
+            f"list of phrases, [{name!r}]"
         )
-    phrases = [line.strip() for line in sp.read_lines(place)]
+    phrases = [line.strip() for line in sp.read_lines(path)]
     if not any(phrases):
-        raise sp.DataError(place, None, "no phrase", "one phrase per line")
+        raise sp.DataError(path, None, "no phrase", "one phrase per line")
     if _current is not None:
-        _current.checksums[str(place)] = sp.sha256(place)
+        _current.checksums[str(path)] = sp.sha256(path)
     return phrases

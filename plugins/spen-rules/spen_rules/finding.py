@@ -9,20 +9,20 @@ Span = tuple[int, int]
 
 
 class PhraseFinder:
-    """Finds the phrases of a list: in words the longest ones from left to right, in a text whole words."""
+    """Finds the phrases of a list: in words the longest from left to right, in a text those of whole words."""
 
     def __init__(self, phrases: Iterable[str], ignore_case: bool) -> None:
         self._fold = str.casefold if ignore_case else str
         folded = {self._fold(phrase) for phrase in phrases}
-        self._of_words, self._of_texts = (_by_first_word(map(split, folded)) for split in (str.split, _split_text))
+        self._word_table, self._text_table = (_index_phrases(map(split, folded)) for split in (str.split, _split_text))
 
-    def __call__(self, where: str | Sequence[str]) -> bool | list[Span]:
-        if isinstance(where, str):
-            return bool(_find(self._of_texts, _split_text(self._fold(where))))
-        return _find(self._of_words, [self._fold(word) for word in where])
+    def __call__(self, content: str | Sequence[str]) -> bool | list[Span]:
+        if isinstance(content, str):
+            return bool(_find(self._text_table, _split_text(self._fold(content))))
+        return _find(self._word_table, [self._fold(word) for word in content])
 
 
-def _by_first_word(phrases: Iterable[Sequence[str]]) -> dict[str, list[tuple[str, ...]]]:
+def _index_phrases(phrases: Iterable[Sequence[str]]) -> dict[str, list[tuple[str, ...]]]:
     """Phrases by their first word, the longest first."""
     table: dict[str, list[tuple[str, ...]]] = {}
     for words in sorted({tuple(words) for words in phrases} - {()}, key=len, reverse=True):
@@ -37,7 +37,14 @@ def _split_text(text: str) -> list[str]:
 def _find(table: dict[str, list[tuple[str, ...]]], words: Sequence[str]) -> list[Span]:
     spans, start = [], 0
     while start < len(words):
-        length = next((len(p) for p in table.get(words[start], ()) if tuple(words[start : start + len(p)]) == p), 0)
+        length = next(
+            (
+                len(phrase)
+                for phrase in table.get(words[start], ())
+                if tuple(words[start : start + len(phrase)]) == phrase
+            ),
+            0,
+        )
         if length:
             spans.append((start, start + length))
         start += max(length, 1)
@@ -45,17 +52,17 @@ def _find(table: dict[str, list[tuple[str, ...]]], words: Sequence[str]) -> list
 
 
 class PatternFinder:
-    """Finds the matches of a regular expression: in words, joined by blanks, those that cut no word."""
+    """Finds the matches of a regular expression. In words, which are joined by blanks, no match may cut a word."""
 
     def __init__(self, regex: re.Pattern[str]) -> None:
         self._regex = regex
 
-    def __call__(self, where: str | Sequence[str]) -> bool | list[Span]:
-        if isinstance(where, str):
-            return self._regex.search(where) is not None
-        starts, ends, at = {}, {}, 0
-        for i, word in enumerate(where):
-            starts[at], ends[at + len(word)] = i, i + 1
-            at += len(word) + 1
-        spans = (match.span() for match in self._regex.finditer(" ".join(where)))
+    def __call__(self, content: str | Sequence[str]) -> bool | list[Span]:
+        if isinstance(content, str):
+            return self._regex.search(content) is not None
+        starts, ends, position = {}, {}, 0
+        for i, word in enumerate(content):
+            starts[position], ends[position + len(word)] = i, i + 1
+            position += len(word) + 1
+        spans = (match.span() for match in self._regex.finditer(" ".join(content)))
         return [(starts[a], ends[b]) for a, b in spans if a in starts and b in ends and a < b]

@@ -16,7 +16,7 @@ class Imitation(sp.EnergyLoss):
     """Cross entropy of the rules' weighted vote in rows without gold: the usual weak supervision.
 
     Σ_t −ln Σ_k q(y_t = k | x) over the tags k with the highest vote at word t, usually one, and over words with a vote;
-    of labels, over all labels with a vote for or against them.
+    for labels, the sum is over all labels with a vote for or against them.
     """
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
@@ -32,10 +32,10 @@ class Imitation(sp.EnergyLoss):
         votes, p = batch.x.inputs[sp.VOTES], proposal.mean[:, 0]
         if self.space.simplex:
             best = votes.amax(-1)
-            agreed, known = (p * (votes == best.unsqueeze(-1))).sum(-1), best > 0
+            agreement, has_vote = (p * (votes == best.unsqueeze(-1))).sum(-1), best > 0
         else:
-            agreed, known = torch.where(votes > 0, p, 1 - p), votes != 0
-        loss = -torch.log(torch.where(known, agreed, 1).clamp(min=1e-12))
+            agreement, has_vote = torch.where(votes > 0, p, 1 - p), votes != 0
+        loss = -torch.log(torch.where(has_vote, agreement, 1).clamp(min=1e-12))
         return {"votes": loss.flatten(1).sum(1) * ~batch.labelled}
 
 
@@ -61,16 +61,16 @@ class Expectation(sp.EnergyLoss):
         sp.require_rules(task, learns=True)
         sides = task.rule_votes() if isinstance(task, sp.Rewards) else None
         sides = torch.zeros(0, 1) if sides is None else sides
-        of_tags = isinstance(self.space, sp.TagSequence)
-        kinds = [find_kind(tag) for tag in self.space.tags] if of_tags else []
+        has_tags = isinstance(self.space, sp.TagSequence)
+        kinds = [find_kind(tag) for tag in self.space.tags] if has_tags else []
         order = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}
         groups = torch.tensor([[float(order[kind] == i) for i in order.values()] for kind in kinds])
-        self.register_buffer("groups", groups if of_tags else None, persistent=False)
-        if of_tags and len(sides):
+        self.register_buffer("groups", groups if has_tags else None, persistent=False)
+        if has_tags and len(sides):
             sides = torch.sign(sides @ groups)
-        self.register_buffer("targets", make_targets(sides, config.target, of_tags), persistent=False)
-        size = (len(sides), sides.shape[1]) if of_tags else (len(sides), sides.shape[1], 2)
-        self.running = torch.zeros(size)
+        self.register_buffer("targets", make_targets(sides, config.target, has_tags), persistent=False)
+        shape = (len(sides), sides.shape[1]) if has_tags else (len(sides), sides.shape[1], 2)
+        self.running = torch.zeros(shape)
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         return 0 * energy(proposal.mean)[:, 0]
@@ -81,23 +81,23 @@ class Expectation(sp.EnergyLoss):
         p = proposal.mean[:, 0]
         fired = batch.x.inputs[sp.FIRED].to(p.dtype) * (~batch.labelled).view(-1, *[1] * (p.dim() - 1))
         if self.groups is not None:
-            now = torch.einsum("btr,btk->rk", fired, p @ self.groups.to(p.dtype))
+            batch_counts = torch.einsum("btr,btk->rk", fired, p @ self.groups.to(p.dtype))
         else:
-            now = torch.einsum("br,blv->rlv", fired, torch.stack([p, 1 - p], -1))
-        counts = self.config.memory * self.running.to(now) + now
-        if now.requires_grad:
+            batch_counts = torch.einsum("br,blv->rlv", fired, torch.stack([p, 1 - p], -1))
+        counts = self.config.memory * self.running.to(batch_counts) + batch_counts
+        if batch_counts.requires_grad:
             self.running = counts.detach()
         q = (counts / counts.sum(-1, keepdim=True).clamp(min=1e-6)).clamp(1e-6, 1)
-        known = (self.targets.sum(-1) > 0) & (counts.sum(-1) > 1e-6)
+        is_defined = (self.targets.sum(-1) > 0) & (counts.sum(-1) > 1e-6)
         divergence = (torch.special.xlogy(self.targets, self.targets) - self.targets * q.log()).sum(-1)
-        return {"expectation": (divergence * known).sum().expand(len(batch))}
+        return {"expectation": (divergence * is_defined).sum().expand(len(batch))}
 
 
 def make_targets(sides: Tensor, target: float, of_tags: bool) -> Tensor:
-    """g_r: `(rule, kind)` of tags, `(rule, label, 2)` of labels, present and absent; 0 where a rule takes no side.
+    """g_r: `(rule, kind)` for tags, `(rule, label, 2)`, present and absent, for labels; 0 where a rule takes no side.
 
     Args:
-        sides: as `Rewards.rule_votes`, of kinds.
+        sides: as in `Rewards.rule_votes`, of kinds.
         target: probability of a rule's side.
     """
     if not of_tags:

@@ -11,7 +11,7 @@ from torch import Tensor
 import spen_plugins as sp
 
 SMALLEST = 1e-6
-"""Probability of what is false: a violated clause counts at most −ln 1e-6 = 13.8."""
+"""Probability of a false statement: a violated clause counts at most −ln 1e-6 = 13.8."""
 FALSE = math.log(SMALLEST)
 
 

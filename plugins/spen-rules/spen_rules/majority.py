@@ -11,13 +11,13 @@ import spen_plugins as sp
 from spen_rules.vote_energy import require_votes
 
 COUNTED, RARE = 1000, 0.01
-"""Most examples in which tags are counted, and the weight of their shares beside votes."""
+"""Maximal number of examples in which tags are counted, and the weight of their shares beside votes."""
 
 
 class Majority(sp.InferenceNet):
     """q(y | x) of independent variables whose logits are the rules' votes.
 
-    Where nothing is voted for, and between equal votes, the tag that gold has most often comes first.
+    Without votes, and between equal votes, the most frequent tag of gold comes first.
     """
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:

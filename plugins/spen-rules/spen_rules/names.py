@@ -17,34 +17,34 @@ from spen_rules.logic import Constraint, log_truth, violation
 class NameConstraint(Constraint):
     """A constraint on named variables: a label is on, or a tag is that of some word.
 
-    A name of tags may also be a type, `PER`, which stands for all its tags (`B-PER`, `I-PER`, …).
+    The name of a tag may also be a type, `PER`, which stands for all its tags (`B-PER`, `I-PER`, …).
     """
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         if not isinstance(self.space, (sp.LabelSet, sp.TagSequence)):
-            found = f"found {type(self.space).__name__}"
-            raise sp.ConfigError(f"{type(self).__name__} requires label sets or tag sequences as outputs; {found}")
+            outputs = f"found {type(self.space).__name__}"
+            raise sp.ConfigError(f"{type(self).__name__} requires label sets or tag sequences as outputs; {outputs}")
         self.of_tags = isinstance(self.space, sp.TagSequence)
 
     def make_group(self, names: Iterable[str]) -> Tensor:
-        """Variables of each name, `(variable, name)`, 1 where it stands for it.
+        """The variables of each name, `(variable, name)`: 1 where the name stands for the variable.
 
         Raises:
-            ConfigError: a name that the task doesn't have.
+            ConfigError: the task lacks one of the names.
         """
-        known = self.space.tags if self.of_tags else self.space.labels
-        kinds = [tag[2:] if self.of_tags and tag[1:2] == "-" else tag for tag in known]
+        values = self.space.tags if self.of_tags else self.space.labels
+        kinds = [tag[2:] if self.of_tags and tag[1:2] == "-" else tag for tag in values]
         columns = []
         for name in names:
-            column = [float(name in (one, kind)) for one, kind in zip(known, kinds, strict=True)]
+            column = [float(name in (value, kind)) for value, kind in zip(values, kinds, strict=True)]
             if not any(column):
-                raise sp.ConfigError(f"energy: unknown output {name!r}.{sp.did_you_mean(name, {*known, *kinds})}")
+                raise sp.ConfigError(f"energy: unknown output {name!r}.{sp.did_you_mean(name, {*values, *kinds})}")
             columns.append(column)
         return torch.tensor(columns).t()
 
     def truths(self, y: Tensor, mask: Tensor | None, group: Tensor) -> tuple[Tensor, Tensor]:
-        """The probability that each name is there, and that it is absent, `(batch, sample, name)` each."""
+        """The probabilities that each name is present and that it is absent, `(batch, sample, name)` each."""
         y = at_least_float32(y)
         with torch.autocast(y.device.type, enabled=False):
             p = y @ group.to(y.dtype)
@@ -88,9 +88,9 @@ class ExactlyOne(GroupConstraint):
     """One of the names, and no other of them."""
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        there, absent = self.truths(y, features, self.group)
-        any_of = there.amax(-1) if self.config.logic == "godel" else 1 - absent.clamp(min=0).prod(-1)
-        return self.exclusion(there, absent) - log_truth(any_of)
+        present, absent = self.truths(y, features, self.group)
+        any_present = present.amax(-1) if self.config.logic == "godel" else 1 - absent.clamp(min=0).prod(-1)
+        return self.exclusion(present, absent) - log_truth(any_present)
 
 
 class PairConstraint(NameConstraint):

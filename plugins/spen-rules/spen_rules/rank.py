@@ -1,4 +1,4 @@
-"""Energy loss `rules.rank`: of two outputs, that of higher reward has the lower energy by a margin."""
+"""Energy loss `rules.rank`: the output of higher reward gets the lower energy, by a margin."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Rank(sp.EnergyLoss):
 
     Outputs come from noisy gradient-based inference, z ← z − η (∇_z E(relax(z)) + ε). "iterates" compares its
     consecutive steps (R-SPEN, Rooshenas et al. 2018); "search" the last one, rounded, with the output of higher reward
-    that truncated random search finds from it, if it does (SG-SPEN, Rooshenas et al. 2019). R is that of the
-    rounded output: in rows with gold its score, else `Rewards.reward`; without rules the loss is 0 there.
+    that truncated random search finds from it, if it does (SG-SPEN, Rooshenas et al. 2019). R is the
+    reward of the rounded output: its score in rows with gold, else `Rewards.reward`; without rules the loss is 0 there.
     """
 
     class Config(sp.Config):
@@ -43,7 +43,7 @@ class Rank(sp.EnergyLoss):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        if isinstance(task, sp.TakesRules):  # others may have gold alone
+        if isinstance(task, sp.TakesRules):  # other tasks may only have gold
             sp.require_rules(task)
         self.task = task
 
@@ -92,19 +92,19 @@ class Rank(sp.EnergyLoss):
     @torch.no_grad()
     def _search(self, batch: sp.Batch, start: Tensor) -> Tensor:
         """Outputs of higher reward than `start` `(batch, 1, *variables)`, or `start` itself where there is none."""
-        best, first = start, self.judge(batch, start)
-        if first is None:
+        best, start_reward = start, self.judge(batch, start)
+        if start_reward is None:
             return start
-        reward = first
+        reward = start_reward
         for _ in range(self.config.proposals):
-            is_open = reward <= first + self.config.gain
+            is_open = reward <= start_reward + self.config.gain
             if not is_open.any():
                 break
-            tried = change_one(self.space, best, batch.x.mask)
-            value = self.judge(batch, tried)
-            takes = (value > reward + TIE) & is_open
-            best = torch.where(takes.view(-1, *[1] * (best.dim() - 1)), tried, best)
-            reward = torch.where(takes, value, reward)
+            candidates = change_one(self.space, best, batch.x.mask)
+            candidate_reward = self.judge(batch, candidates)
+            is_better = (candidate_reward > reward + TIE) & is_open
+            best = torch.where(is_better.view(-1, *[1] * (best.dim() - 1)), candidates, best)
+            reward = torch.where(is_better, candidate_reward, reward)
         return best
 
 
@@ -112,14 +112,14 @@ def change_one(space: sp.OutputSpace, y: Tensor, mask: Tensor | None) -> Tensor:
     """Discrete outputs `(batch, 1, *variables)` with one random variable of each at a random value; never padding."""
     flat = y.flatten(2, -2) if space.simplex else y.flatten(2).unsqueeze(-1)
     batch, _, places, values = flat.shape
-    inside = torch.ones(batch, places, device=y.device) if mask is None else mask.flatten(1).float()
-    if mask is not None and inside.shape[1] != places:
-        inside = inside.repeat_interleave(places // inside.shape[1], 1)
-    at = torch.multinomial(inside.clamp(min=0) + 1e-9, 1)
+    present = torch.ones(batch, places, device=y.device) if mask is None else mask.flatten(1).float()
+    if mask is not None and present.shape[1] != places:
+        present = present.repeat_interleave(places // present.shape[1], 1)
+    index = torch.multinomial(present.clamp(min=0) + 1e-9, 1)
     if space.simplex:
-        new = torch.nn.functional.one_hot(torch.randint(values, (batch,), device=y.device), values).to(y.dtype)
+        new_values = torch.nn.functional.one_hot(torch.randint(values, (batch,), device=y.device), values).to(y.dtype)
     else:
-        new = torch.randint(2, (batch, 1), device=y.device).to(y.dtype)
-    new = new * inside.gather(1, at).to(new.dtype)  # a row may have no variable at all
-    changed = flat[:, 0].scatter(1, at.unsqueeze(-1).expand(-1, -1, values), new.unsqueeze(1))
+        new_values = torch.randint(2, (batch, 1), device=y.device).to(y.dtype)
+    new_values = new_values * present.gather(1, index).to(new_values.dtype)  # a row may have no variable at all
+    changed = flat[:, 0].scatter(1, index.unsqueeze(-1).expand(-1, -1, values), new_values.unsqueeze(1))
     return changed.view_as(y)

@@ -70,8 +70,8 @@ class FrameRoles(Constraint):
             self._file = sp.locate(config.rolesets)
             frames = read_frames(self._file)
             task.number_senses([*frames])
-        forbidden = [[one is not None and one not in roles for one in numbers] for roles in frames.values()]
-        table = torch.tensor([*forbidden, [False] * len(numbers)])  # the last row is that of senses without a frame
+        forbidden = [[number is not None and number not in roles for number in numbers] for roles in frames.values()]
+        table = torch.tensor([*forbidden, [False] * len(numbers)])  # the last row is for senses without a frame
         self.register_buffer("forbidden", table, persistent=False)
 
     def checksums(self) -> dict[str, str]:
@@ -99,8 +99,8 @@ def read_frames(path: Path) -> dict[str, set[str]]:
 
     def read(value: Any) -> tuple[str, set[str]]:
         try:
-            roles = (NUMBERED.fullmatch(role["role"]) for role in value["roles"])
-            return str(value["id"]), {match[1] for match in roles if match}
+            matches = (NUMBERED.fullmatch(role["role"]) for role in value["roles"])
+            return str(value["id"]), {match[1] for match in matches if match}
         except (LookupError, TypeError):
             raise sp.DataError("frame", None, f"{value!r:.80}", FRAME) from None
 

@@ -1,4 +1,4 @@
-"""Counts of what rules do on examples: where they fire, beside which other rules, and how often they are right."""
+"""Counts of rules on examples: where they fire, beside which other rules, and how often they are right."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class RuleCounts:
         places: hits of all rules, `(hit, 4)`: rule, example, first unit, end.
         units: number of units.
         labelled: number of examples with gold.
-        sides: side of each rule on each value, as of `Rules.rule_votes`.
-        hits, labelled_hits: number of hits, and of those in examples with gold, `(rule,)`.
+        sides: side of each rule on each value, as in `Rules.rule_votes`.
+        hits, labelled_hits: number of hits, and of hits in examples with gold, `(rule,)`.
         exact_hits: number of `labelled_hits` that are gold spans, `(rule,)`; −1 for rules that aren't for types.
         fired: units, `(rule + 1,)`, on which a rule fires; the last is for all rules together.
-        overlapping, conflicting: those of them where another rule fires, or one that contradicts it.
-        judged, right: those of them with gold, and where gold agrees with the rule.
-        scores: those of the weighted vote; None without gold.
+        overlapping, conflicting: fired units where another rule fires, or a rule that contradicts it.
+        judged, right: fired units with gold, and those where gold agrees with the rule.
+        scores: scores of the weighted vote; None without gold.
     """
 
     places: np.ndarray
@@ -48,7 +48,7 @@ class RuleCounts:
 
     @property
     def is_known(self) -> np.ndarray:
-        """False for rules that are left out, as no value is theirs."""
+        """False for rules that are left out, as they vote on no value."""
         return self.sides.any(1)
 
 
@@ -78,7 +78,7 @@ def count_votes(data: RuleData, rules: VotingRules) -> RuleCounts:
 
 
 def find_places(data: RuleData, rules: VotingRules) -> np.ndarray:
-    """Apply the rules to each example, which keeps its hits for `collate`; returns the `places` of `RuleCounts`."""
+    """Applies the rules to each example, which keeps its hits for `collate`; returns the `places` of `RuleCounts`."""
     hits = []
     for number, example in enumerate(data.examples):
         item = data.items(example)["rules"] = rules.index(data.words(example))
@@ -88,7 +88,7 @@ def find_places(data: RuleData, rules: VotingRules) -> np.ndarray:
 
 def find_clashes(sides: np.ndarray, is_exclusive: bool) -> np.ndarray:
     """Pairs of rules that contradict each other, `(rule, rule)` boolean: one is for a value that the other is against,
-    or, with `is_exclusive`, both are for values, and have none in common."""
+    or, with `is_exclusive`, both are for values and have none in common."""
     pro, con = (side.astype(np.float32) for side in (sides > 0, sides < 0))
     clashes = pro @ con.T > 0
     clashes |= clashes.T
@@ -99,7 +99,7 @@ def find_clashes(sides: np.ndarray, is_exclusive: bool) -> np.ndarray:
 
 
 def list_units(batch: sp.Batch) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """The rules that fire on a batch's units, `(unit, rule)`, gold `(unit, value)`, and whether it is known."""
+    """The rules that fire on a batch's units, `(unit, rule)`, gold `(unit, value)`, and where there is gold."""
     fired, mask = batch.x.inputs[sp.FIRED], batch.x.mask
     gold = None if batch.gold is None else batch.gold[:, 0]
     if mask is None:
@@ -122,16 +122,16 @@ def count_units(
         is_for, is_against = (gold @ side.T.astype(np.float32) > 0 for side in (sides > 0, sides < 0))
         right = judged & np.where((sides < 0).any(1), ~is_against, is_for)
     counts = [array.sum(0) for array in (fired, overlapping, conflicting, judged, right)]
-    together = [array.any(1).sum() for array in (voting, overlapping, conflicting)]
-    return np.column_stack([counts, [*together, 0, 0]])
+    totals = [array.any(1).sum() for array in (voting, overlapping, conflicting)]
+    return np.column_stack([counts, [*totals, 0, 0]])
 
 
 def count_exact(data: RuleData, rules: VotingRules, places: np.ndarray) -> np.ndarray:
     """Hits that are gold spans of a rule's types, `(rule,)`; −1 for rules against types, or for tags."""
     kinds = {find_kind(tag) for tag in data.values} - {"O"} if data.has_spans else set()
-    wanted = [() if rule.against else [name for name in rule.names if name in kinds] for rule in rules.rules]
-    counts = np.array([0 if names else -1 for names in wanted])
+    rule_kinds = [() if rule.against else [name for name in rule.names if name in kinds] for rule in rules.rules]
+    counts = np.array([0 if names else -1 for names in rule_kinds])
     for rule, number, start, end in places.tolist():
-        spans = data.examples[number].spans if wanted[rule] else ()
-        counts[rule] += any((name, start, end) in spans for name in wanted[rule])
+        spans = data.examples[number].spans if rule_kinds[rule] else ()
+        counts[rule] += any((name, start, end) in spans for name in rule_kinds[rule])
     return counts

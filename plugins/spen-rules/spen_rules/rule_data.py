@@ -65,7 +65,7 @@ class RuleData:
 
     @with_file_encoding
     def load(self) -> None:
-        """Read the file.
+        """Reads the file.
 
         Raises:
             DataError: it has no examples of the kind.
@@ -77,7 +77,7 @@ class RuleData:
         return example.items if self.kind == "texts" else example.entry.items
 
     def words(self, example: Any) -> Sequence[str]:
-        """A sentence's words, or a text as the only one."""
+        """A sentence's words, or a text as the only item."""
         return [example.text] if self.kind == "texts" else example.entry.words
 
     def gold(self, example: Any) -> Any:
@@ -91,8 +91,8 @@ class RuleData:
         if tags := {tag for example in examples[:count] for tag in example.names or ()}:
             self._restore_tags(tags)
             examples = self.task.read(self.file)
-        hidden = [replace(one, names=None, tags=None, spans=frozenset()) for one in examples[count:]]
-        return [*examples[:count], *(hidden if self.config.rest else ())]
+        unlabelled = [replace(example, names=None, tags=None, spans=frozenset()) for example in examples[count:]]
+        return [*examples[:count], *(unlabelled if self.config.rest else ())]
 
     def _restore_tags(self, names: Iterable[str]) -> None:
         tags = sorted(names)
@@ -104,7 +104,7 @@ class RuleData:
         self.task.restore({"words": [], "columns": {name: [] for name in self.config.columns}, "tags": tags})
 
     def _read_texts(self) -> Sequence[Any]:
-        """The training part; or, as not all texts have labels, those of a file to predict."""
+        """The training part; if not all texts have labels, the texts of a file to predict."""
         try:
             self.task.load()
             return self.task.part("train")
@@ -118,13 +118,15 @@ class RuleData:
 
     def _read_partly_labelled(self) -> Sequence[Any]:
         labels = self.config.labels
-        if isinstance(labels, str) and sp.locate(labels).is_file() and hasattr(self.task, "space"):  # their names
+        if isinstance(labels, str) and sp.locate(labels).is_file() and hasattr(self.task, "space"):  # a file of names
             self._restore_labels(self.task.space.labels, True)
             return self.task.read(self.file)
         self._restore_labels({*self._names, *self._list_labels()})
         examples = self.task.read(self.file)
-        if seen := {self.values[i] for example in examples if example.gold is not None for i in example.gold.tolist()}:
-            self._restore_labels(seen)
+        if gold_labels := {
+            self.values[i] for example in examples if example.gold is not None for i in example.gold.tolist()
+        }:
+            self._restore_labels(gold_labels)
             examples = self.task.read(self.file)
         return examples
 
@@ -134,10 +136,10 @@ class RuleData:
         self.task.restore({**facts, "labels": names, "numbered": numbered})
 
     def _list_labels(self) -> set[str]:
-        """The labels in a file of JSON lines; of another format the empty set."""
+        """The labels in a file of JSON lines; the empty set for another format."""
         keys = [self.config.labels] if isinstance(self.config.labels, str) else ["labels", "label"]
         labels: set[str] = set()
-        with suppress(sp.DataError, TypeError, ValueError):  # which `read` reports
+        with suppress(sp.DataError, TypeError, ValueError):  # `read` reports these errors
             for _, item in sp.read_json_lines(sp.locate(self.file), _JSON, dict):
                 values = next((item[key] for key in keys if item.get(key) is not None), [])
                 labels |= {str(value) for value in (values if isinstance(values, list) else [values])}
@@ -145,7 +147,7 @@ class RuleData:
 
 
 def describe_votes(rule: Rule) -> str:
-    """The names a rule votes for, or "not" and those it votes against."""
+    """The names that a rule votes for, or "not" and the names that it votes against."""
     return "not " * rule.against + ", ".join(rule.names)
 
 

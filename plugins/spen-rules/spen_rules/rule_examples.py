@@ -13,7 +13,7 @@ from spen_rules.rule_data import RuleData, describe_votes
 CONTEXT = 8
 """Words before and after a span."""
 LONGEST = 120
-"""Characters of a text."""
+"""Maximal number of characters of a text."""
 
 
 def show_hits(data: RuleData, rules: Sequence[Rule], counts: RuleCounts, count: int) -> list[str]:
@@ -39,8 +39,8 @@ def _show_place(data: RuleData, place: Sequence[int]) -> str:
         return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     first, last = max(start - CONTEXT, 0), min(end + CONTEXT, len(words))
     span = f"[{' '.join(words[start:end])}]"
-    shown = ["…"] * (first > 0) + [*words[first:start], span, *words[end:last]] + ["…"] * (last < len(words))
-    return _clean(" ".join(shown))
+    pieces = ["…"] * (first > 0) + [*words[first:start], span, *words[end:last]] + ["…"] * (last < len(words))
+    return _clean(" ".join(pieces))
 
 
 def _find_gold(data: RuleData, counts: RuleCounts, rule: Rule, place: Sequence[int]) -> str | None:

@@ -1,4 +1,4 @@
-"""The report on rules and examples, as markdown: a table, its odd rows in sentences, and hits in context."""
+"""The report on rules and examples, as markdown: a table, sentences about its odd rows, and hits in context."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from spen_rules.rule_examples import show_hits
 from spen_rules.votes import VotingRules
 
 NEARLY_ALL = 0.9
-"""Share of all words or texts from which on a rule fires nearly everywhere."""
+"""Minimal share of all words or texts on which a rule fires nearly everywhere."""
 FEWEST = 5
-"""Hits with gold from which on a rule's accuracy is judged."""
+"""Minimal number of hits with gold for which a rule's accuracy is judged."""
 LONGEST = 40
-"""Characters of a rule's title."""
+"""Maximal number of characters of a rule's title."""
 _NONE = "–"
 _COLUMNS = {"names": ["in gold %", "exact %"], "tags": ["accuracy %"], "texts": ["accuracy %"]}
 
@@ -53,8 +53,8 @@ def _describe(rule: Rule) -> list[str]:
 
 def _write_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ruler = "|".join("---" if name in ("rule", "votes") else "---:" for name in head)
-    written = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in rows]
-    return [f"| {' | '.join(head)} |", f"|{ruler}|", *written]
+    lines = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in rows]
+    return [f"| {' | '.join(head)} |", f"|{ruler}|", *lines]
 
 
 def _write_rest(rules: VotingRules) -> list[str]:
@@ -71,13 +71,13 @@ def _write_size(data: RuleData, counts: RuleCounts) -> str:
     return f"{markdown_cell(data.file)}: {size}; {labelled} with gold."
 
 
-def _write_share(part: int, whole: int, digits: int = 1) -> str:
-    return f"{100 * part / whole:.{digits}f}" if whole else _NONE
+def _write_share(part: int, total: int, digits: int = 1) -> str:
+    return f"{100 * part / total:.{digits}f}" if total else _NONE
 
 
 def _write_coverage(counts: RuleCounts, row: int, hits: int) -> list[str]:
     fired = counts.fired[row]
-    shares = [_write_share(some[row], fired) for some in (counts.overlapping, counts.conflicting)]
+    shares = [_write_share(units[row], fired) for units in (counts.overlapping, counts.conflicting)]
     return [_write_share(fired, counts.units, 2), f"{hits:,}", *shares]
 
 
@@ -97,7 +97,7 @@ def _write_scores(data: RuleData, counts: RuleCounts) -> list[str]:
         return [_NONE] * len(_COLUMNS[data.kind])
     if data.has_spans:
         names = {"P": "precision", "R": "recall", "F1": "f1"}
-        return [_NONE, ", ".join(f"{short} {100 * counts.scores[name]:.1f}" for short, name in names.items())]
+        return [_NONE, ", ".join(f"{label} {100 * counts.scores[name]:.1f}" for label, name in names.items())]
     if data.kind == "tags":
         return [f"{100 * counts.scores['accuracy']:.1f}"]
     return [f"example F1 {100 * counts.scores['example_f1']:.1f}"]
@@ -105,21 +105,23 @@ def _write_scores(data: RuleData, counts: RuleCounts) -> list[str]:
 
 def _point_out(data: RuleData, rules: Sequence[Rule], counts: RuleCounts) -> list[str]:
     """A list of sentences about rules that never fire, that fire nearly everywhere, or that contradict gold."""
-    fired, judged, right = (some[:-1] for some in (counts.fired, counts.judged, counts.right))
-    where = "text" if data.kind == "texts" else "word"
+    fired, judged, right = (values[:-1] for values in (counts.fired, counts.judged, counts.right))
+    unit = "text" if data.kind == "texts" else "word"
     is_for = np.array([not rule.against for rule in rules])
     is_wrong = counts.is_known & is_for & (counts.labelled_hits >= FEWEST) & (2 * right < judged)
 
-    def name(rows: np.ndarray, more: Callable[[int], str] = lambda row: "") -> str:
-        named = (f"{cut_text(rules[i].title, LONGEST)} (line {rules[i].line}{more(i)})" for i in np.flatnonzero(rows))
-        return "; ".join(map(markdown_cell, named))
+    def list_rules(rows: np.ndarray, detail: Callable[[int], str] = lambda row: "") -> str:
+        titles = (
+            f"{cut_text(rules[i].title, LONGEST)} (line {rules[i].line}{detail(i)})" for i in np.flatnonzero(rows)
+        )
+        return "; ".join(map(markdown_cell, titles))
 
     sentences = {
-        "Rules that never fire": name(fired == 0),
-        f"Rules that fire on nearly every {where}": name((fired > 0) & (fired >= NEARLY_ALL * counts.units)),
-        "Rules that contradict gold, less than half right": name(
+        "Rules that never fire": list_rules(fired == 0),
+        f"Rules that fire on nearly every {unit}": list_rules((fired > 0) & (fired >= NEARLY_ALL * counts.units)),
+        "Rules that contradict gold, less than half right": list_rules(
             is_wrong, lambda row: f", {_write_share(right[row], judged[row])} %"
         ),
     }
-    listed = [f"- {what}: {names}." for what, names in sentences.items() if names]
-    return ["", *listed] if listed else []
+    lines = [f"- {heading}: {names}." for heading, names in sentences.items() if names]
+    return ["", *lines] if lines else []

@@ -1,4 +1,4 @@
-"""Trainer `rules.tuning`: a trained net goes on for some epochs with a constraint beside its cross entropy."""
+"""Trainer `rules.tuning`: a trained net continues for some epochs with a constraint beside its cross entropy."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Tuning(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
-        phase = sp.Phase("inference_net", ("inference_net",), self._loss, c.tuning, measures=_measures)
+        phase = sp.Phase("inference_net", ("inference_net",), self._compute_loss, c.tuning, measures=_compute_measures)
         frozen = sp.frozen_except(model, "inference_net")
         return [
             sp.net_stage(model, task, c.epochs, c.net, c.patience, per_variable=c.per_variable),
             sp.Stage("tuning", (phase,), c.tuning_epochs, frozen=frozen),
         ]
 
-    def _loss(self, context: sp.Context) -> sp.Terms:
+    def _compute_loss(self, context: sp.Context) -> sp.Terms:
         return {**sp.net_terms(context, self.config.energy_weight), "cross_entropy": sp.cross_entropy(context)}
 
 
-def _measures(context: sp.Context) -> sp.Terms:
+def _compute_measures(context: sp.Context) -> sp.Terms:
     return context.model.energy_loss.measures(context.energy, context.batch, context.proposal)

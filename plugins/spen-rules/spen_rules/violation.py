@@ -13,7 +13,7 @@ import spen_plugins as sp
 class Violation(sp.EnergyLoss):
     """The net minimises E(x, y) at its own relaxed output; the loss of the energy is its value at gold.
 
-    Energies of spen-rules have no parameters to learn; E of gold is a measure then, beside that of the net.
+    Energies of spen-rules have no parameters to learn; the energy of gold is then a measure, beside that of the net.
     """
 
     class Config(sp.Config):
@@ -29,10 +29,10 @@ class Violation(sp.EnergyLoss):
         return energy(batch.gold)[:, 0] * batch.labelled
 
     def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
-        judged = proposal.mean
+        output = proposal.mean
         if self.config.of == "emissions":
-            judged = proposal.space.relax(proposal.logits, batch.x.mask)
-        return {"violation": energy(judged)[:, 0]}
+            output = proposal.space.relax(proposal.logits, batch.x.mask)
+        return {"violation": energy(output)[:, 0]}
 
     def measures(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         return {"violation of gold": self(energy, batch, proposal)}

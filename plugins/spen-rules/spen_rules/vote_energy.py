@@ -14,7 +14,7 @@ from spen_plugins.nn import at_least_float32
 class Votes(sp.Energy):
     """The rules' weighted vote as an energy: how much weight y lacks of what the rules could have.
 
-    E(x, y) = Σ_t (max_k s_tk − Σ_k s_tk y_tk), with s the votes' weights for a tag k at word t; of labels
+    E(x, y) = Σ_t (max_k s_tk − Σ_k s_tk y_tk), with s the votes' weights for a tag k at word t; for labels
     Σ_l (max(0, s_l) − s_l y_l). It is 0 exactly for outputs that have the highest vote everywhere, and linear in y.
     """
 
@@ -47,13 +47,13 @@ def best_votes(space: sp.OutputSpace, votes: Tensor) -> Tensor:
 
 
 def measure_regret(space: sp.OutputSpace, votes: Tensor, y: Tensor) -> Tensor:
-    """The weight that y lacks of the highest at each variable, `(batch, sample)`; y is 0 on padding."""
+    """The highest weight at each variable minus that of y, summed, `(batch, sample)`; y is 0 on padding."""
     y = at_least_float32(y)
     with torch.autocast(y.device.type, enabled=False):
-        agreed = torch.bmm(y.flatten(2), votes.flatten(1).unsqueeze(2).to(y.dtype)).squeeze(2)
-    return best_votes(space, votes).flatten(1).sum(1, keepdim=True).to(y.dtype) - agreed
+        weight = torch.bmm(y.flatten(2), votes.flatten(1).unsqueeze(2).to(y.dtype)).squeeze(2)
+    return best_votes(space, votes).flatten(1).sum(1, keepdim=True).to(y.dtype) - weight
 
 
 def find_kind(tag: str) -> str:
-    """The type of a tag of a span: PER of B-PER."""
+    """The type of a span's tag: PER for B-PER."""
     return tag[2:] if tag[1:2] == "-" and tag[0] in "BIES" else tag

@@ -17,8 +17,8 @@ Draw = Literal["discrete", "continuous"]
 Form = Literal["auto", "dense", "sparse"]
 """Representation of discrete samples: tensors of zeros and ones, or lists of the labels that are on."""
 
-# Thresholds above which sparse samples are faster, measured with tools.bench.bench_sparse on a core: number of labels,
-# numbers in the samples of an example, and, from above, the share of labels that are on.
+# Sparse samples are faster with at least MANY_LABELS labels, at least MANY_NUMBERS numbers in an example's samples, and
+# at most a share FEW_ON of the labels on (measured with tools.bench.bench_sparse on one core).
 MANY_LABELS, MANY_NUMBERS, FEW_ON = 400, 4000, 0.05
 
 
@@ -58,14 +58,14 @@ class Contrast(sp.EnergyLoss, ABC):
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
             return make_zero_loss(energy, proposal)
-        y = self._candidates(energy, batch.gold, proposal)
+        y = self._draw_candidates(energy, batch.gold, proposal)
         return ranking_loss(self._score(energy, y, proposal)) * batch.labelled
 
     @abstractmethod
     def _score(self, energy: sp.BoundEnergy, y: Tensor | sp.SparseLabels, proposal: sp.Proposal) -> Tensor:
         """Scores of the outputs y, `(batch, sample)`."""
 
-    def _candidates(self, energy: sp.BoundEnergy, gold: Tensor, proposal: sp.Proposal) -> Tensor | sp.SparseLabels:
+    def _draw_candidates(self, energy: sp.BoundEnergy, gold: Tensor, proposal: sp.Proposal) -> Tensor | sp.SparseLabels:
         """Gold and K samples of each example."""
         c = self.config
 
@@ -109,20 +109,20 @@ def draw(proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
 
 def draw_candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Draw, std: float) -> Tensor:
     """Gold and `n` samples, in this order, for one call of the energy: `(batch, 1 + n, *variables)`."""
-    drawn = draw(proposal, n, sample, std)
-    return torch.cat([gold.to(drawn), drawn], 1)
+    samples = draw(proposal, n, sample, std)
+    return torch.cat([gold.to(samples), samples], 1)
 
 
 def draw_sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
-    """As `draw_candidates`, with discrete samples as sparse labels."""
+    """Like `draw_candidates`, with discrete samples as sparse labels."""
     return sp.SparseLabels.from_dense(gold).join(proposal.sample_sparse(n))
 
 
 def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
-    """True if `n` discrete samples shall be sparse labels; `ConfigError` if `form` demands them and they can't be."""
+    """True if `n` discrete samples should be sparse labels; `ConfigError` if `form` requires them without support."""
     if form == "sparse":
-        for part, can in ((proposal, proposal.sparse), (energy.energy, energy.energy.takes_sparse)):
-            if not can:
+        for part, is_supported in ((proposal, proposal.sparse), (energy.energy, energy.energy.takes_sparse)):
+            if not is_supported:
                 raise sp.ConfigError(
                     f'energy_loss.sampling is "sparse", but {type(part).__name__} has dense outputs only; expected '
                     "independent labels and an energy that accepts sparse ones (seal.labels, core.local)"

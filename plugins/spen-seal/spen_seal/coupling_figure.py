@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 POINTS = 49
 EDGE = 0.02
-"""The grid runs from here to 1 - EDGE, because cross entropy's gradient has a pole at 0."""
+"""The grid runs from EDGE to 1 − EDGE, because cross entropy's gradient has a pole at 0."""
 
 NAME = 32
-"""Most characters of a label's name in the figure."""
+"""Maximal number of characters of a label's name in the figure."""
 
 Pair = tuple[int, int]
 Labels = Annotated[
@@ -102,8 +102,8 @@ def cross_entropy_gradient(y_k: Tensor, gold: float = 1.0) -> Tensor:
 def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0", example: int = 0) -> Couplings:
     """Gradients of a run's energy for pairs of labels.
 
-    For an energy with a method `global_energy(y)`, its part without input, that part is used; for any other the whole
-    energy at an example's input.
+    If the energy has a method `global_energy(y)`, its part without input, the gradients are those of this part;
+    otherwise, those of the whole energy at an example's input.
 
     Args:
         run: a run of a task whose outputs are label sets.
@@ -119,16 +119,16 @@ def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0
     if not isinstance(space, LabelSet):
         raise ConfigError(f"{run.path}: found {type(space).__name__} as outputs; expected label sets")
     pairs = [parse_pair(word, space.labels) for word in words]
-    part = getattr(model.energy, "global_energy", None)
-    batch = None if part is not None and others != "gold" else _load_example(run, predictor, example)
-    energy = part or model.energy.at(batch.x)
-    fixed = batch.gold[0, 0] if others == "gold" else torch.full((len(space.labels),), _parse_value(others))
-    named = f"gold of validation example {example}" if others == "gold" else f"{float(others):g}"
+    global_energy = getattr(model.energy, "global_energy", None)
+    batch = None if global_energy is not None and others != "gold" else _load_example(run, predictor, example)
+    energy = global_energy or model.energy.at(batch.x)
+    other_values = batch.gold[0, 0] if others == "gold" else torch.full((len(space.labels),), _parse_value(others))
+    description = f"gold of validation example {example}" if others == "gold" else f"{float(others):g}"
     return Couplings(
         label,
-        "E_global" if part is not None else f"E at validation example {example}",
-        named,
-        [Coupling(_name_pair(pair, space.labels), gradient(energy, fixed, pair)) for pair in pairs],
+        "E_global" if global_energy is not None else f"E at validation example {example}",
+        description,
+        [Coupling(_name_pair(pair, space.labels), gradient(energy, other_values, pair)) for pair in pairs],
     )
 
 
@@ -143,17 +143,17 @@ def parse_pair(word: str, labels: Sequence[str]) -> Pair:
                 raise ConfigError(f"--labels {word}: found the same label twice; expected two different ones")
             return numbers[i], numbers[k]
     unknown = next((name for half in halves for name in half if name not in numbers), word)
-    known = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
+    shown_names = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
     raise ConfigError(
         f"--labels {word}: unknown label {unknown!r}.{did_you_mean(unknown, labels)} Expected two of {len(labels)} "
-        f"labels, separated by a comma, by name ({known}) or by number from 0"
+        f"labels, separated by a comma, by name ({shown_names}) or by number from 0"
     )
 
 
 @styled
 def gradients_figure(data: Couplings) -> Figure:
-    """Heat maps of cross entropy's gradient and of each pair's, and the other label's effect on each, which fills the
-    last row."""
+    """Heat maps of the gradients of cross entropy and of each pair; a plot of the other label's effects fills the last
+    row."""
     panels = 2 + len(data.pairs)
     columns = 2 if panels == 4 else min(3, panels)
     rows = -(-panels // columns)
@@ -175,19 +175,23 @@ def gradients_figure(data: Couplings) -> Figure:
 
 
 def _draw_heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None) -> None:
-    """Heat map of values `(y_i, y_k)` with contour lines; without a width the colours are logarithmic."""
+    """Draws a heat map of values `(y_i, y_k)` with contour lines; without a width the colours are logarithmic."""
     from matplotlib.colors import SymLogNorm
 
-    at, table = grid().numpy(), values.T.numpy()
+    coordinates, table = grid().numpy(), values.T.numpy()
     middle = float(values.max() + values.min()) / 2
     scale: dict[str, Any] = {"norm": SymLogNorm(1.0)}
     if width is not None:
         scale = {"vmin": middle - width / 2, "vmax": middle + width / 2}
     # Rasterised in SVG, too; otherwise each cell would become triangles with gradients: tens of megabytes.
-    image = axis.pcolormesh(at, at, table, cmap="viridis", shading="gouraud", rasterized=True, **scale)
+    image = axis.pcolormesh(
+        coordinates, coordinates, table, cmap="viridis", shading="gouraud", rasterized=True, **scale
+    )
     if values.max() > values.min():
         levels = values.quantile(torch.linspace(0.1, 0.9, 6)).unique().tolist()
-        lines = axis.contour(at, at, table, levels=levels, colors="white", linewidths=0.7, linestyles="-")
+        lines = axis.contour(
+            coordinates, coordinates, table, levels=levels, colors="white", linewidths=0.7, linestyles="-"
+        )
         axis.clabel(lines, fontsize=7, fmt="%.3g")
     bar = axis.figure.colorbar(image, ax=axis, label=unit)
     if width is None:
@@ -197,12 +201,12 @@ def _draw_heat(axis: Axes, values: Tensor, title: str, unit: str, width: float |
 
 
 def _draw_effects(axis: Axes, data: Couplings) -> None:
-    """Change of the gradient at y_k = 1/2 with y_i."""
-    at = grid().numpy()
+    """Draws the change of each gradient at y_k = 1/2 with y_i."""
+    coordinates = grid().numpy()
     for (colour, style), pair in zip(looks(), data.pairs, strict=False):
         middle = pair.gradient[:, POINTS // 2]
         name = pair.name.replace("\n", ", ")
-        axis.plot(at, (middle - middle[0]).numpy(), color=colour, linestyle=style, label=name)
+        axis.plot(coordinates, (middle - middle[0]).numpy(), color=colour, linestyle=style, label=name)
     axis.axhline(0, color="0.4", linestyle="--", linewidth=1, label="cross entropy")
     axis.set(title="what y_i changes, at y_k = 0.5", xlabel="y_i", ylabel="change of ∂/∂y_k")
     axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
@@ -210,10 +214,10 @@ def _draw_effects(axis: Axes, data: Couplings) -> None:
 
 def _load_example(run: RunFolder, predictor: Predictor, example: int) -> Any:
     """A batch of one validation example."""
-    part = load_task(run, Registry()).part("validation")
-    if not 0 <= example < len(part):
-        raise ConfigError(f"--example {example}: the validation part has {len(part)} examples, numbered from 0")
-    return predictor.task.collate([part[example]])
+    examples = load_task(run, Registry()).part("validation")
+    if not 0 <= example < len(examples):
+        raise ConfigError(f"--example {example}: the validation part has {len(examples)} examples, numbered from 0")
+    return predictor.task.collate([examples[example]])
 
 
 def _parse_value(others: str) -> float:

@@ -27,12 +27,12 @@ class Direct(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
-        phase = sp.Phase("inference_net", ("inference_net",), self._loss, c.net)
+        phase = sp.Phase("inference_net", ("inference_net",), self._compute_terms, c.net)
         return [
             sp.Stage("direct", (phase,), c.epochs, frozen=sp.frozen_except(model, "inference_net"), patience=c.patience)
         ]
 
-    def _loss(self, context: sp.Context) -> sp.Terms:
+    def _compute_terms(self, context: sp.Context) -> sp.Terms:
         c, batch, proposal = self.config, context.batch, context.proposal
         terms = {"ranking": proposal.logits.flatten(1).sum(1) * 0}
         if batch.gold is not None:

@@ -48,20 +48,20 @@ class Dynamic(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         config = self.config
-        seal = self._stage("seal", model, config.epochs, config.teaches, config.patience)
+        seal = self._make_stage("seal", model, config.epochs, config.teaches, config.patience)
         if not config.warmup_epochs:
             return [seal]
-        return [self._stage("warmup", model, config.warmup_epochs, False, None), seal]
+        return [self._make_stage("warmup", model, config.warmup_epochs, False, None), seal]
 
-    def _stage(self, name: str, model: sp.Model, epochs: int, loss_used: bool, patience: int | None) -> sp.Stage:
+    def _make_stage(self, name: str, model: sp.Model, epochs: int, uses_loss: bool, patience: int | None) -> sp.Stage:
         config = self.config
         loss_learns = bool(sp.loss_parts(model, "nets"))
         trains = ("energy", *sp.loss_parts(model, "energy"))
         energy = sp.energy_phase(config.energy, trains, frozen_dropout=config.sampling_dropout)
-        apart = config.cost_net is not None and loss_used
-        together = loss_learns and loss_used and not apart
-        nets = [net_phase(config, ("inference_net", "energy_loss") if together else ("inference_net",), loss_used)]
-        if apart:
+        is_separate = config.cost_net is not None and uses_loss
+        is_joint = loss_learns and uses_loss and not is_separate
+        nets = [net_phase(config, ("inference_net", "energy_loss") if is_joint else ("inference_net",), uses_loss)]
+        if is_separate:
             dropout, weight = config.energy_dropout, 1.0 if config.energy_share is not None else config.energy_weight
             nets.append(sp.cost_net_phase(model, config.cost_net, weight, frozen_dropout=dropout))
         return sp.Stage(
@@ -69,6 +69,6 @@ class Dynamic(sp.Trainer):
             (energy, *nets) if config.first == "energy" else (*nets, energy),
             epochs,
             config.rounds,
-            frozen=("energy_loss",) if loss_learns and not loss_used else (),
+            frozen=("energy_loss",) if loss_learns and not uses_loss else (),
             patience=patience,
         )

@@ -44,7 +44,7 @@ class Labels(sp.Energy):
         self.v = nn.Parameter(torch.randn(config.hidden) * math.sqrt(2 / config.hidden))
 
     def encode(self, x: sp.X) -> Tensor | LazyScores:
-        """b_iᵀ T_E(x), `(batch, label)`, or their factors where there are many labels."""
+        """b_iᵀ T_E(x), `(batch, label)`, or its factors if there are many labels."""
         return lazy_scores(self, x)
 
     def forward(self, features: Tensor | LazyScores, y: Tensor | sp.SparseLabels) -> Tensor:
@@ -55,7 +55,7 @@ class Labels(sp.Energy):
         return -self.sum_measurements(y)
 
     def sum_measurements(self, y: Tensor | sp.SparseLabels) -> Tensor:
-        """vᵀ softplus(M y + c), `(batch, sample)`. One product for all rows, or, for sparse labels, sums of columns of
+        """vᵀ softplus(M y + c), `(batch, sample)`: one product for all rows or, for sparse labels, sums of columns of
         M."""
         if isinstance(y, sp.SparseLabels):
             rows = y.vectors(self.measure.weight.t().contiguous()) + self.measure.bias

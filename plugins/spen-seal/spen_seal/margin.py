@@ -33,9 +33,9 @@ class Margin(sp.EnergyLoss):
         if batch.gold is None:
             return make_zero_loss(energy, proposal)
         y, gold = proposal.mean, batch.gold
-        wrong, right = energy(torch.cat([y, gold], 1)).unbind(1)
+        net_energy, gold_energy = energy(torch.cat([y, gold], 1)).unbind(1)
         cost = margin_cost(self.space, y, gold, batch.x.mask, self.config.cost)[:, 0]
-        return F.relu(cost - wrong + right) * batch.labelled
+        return F.relu(cost - net_energy + gold_energy) * batch.labelled
 
 
 class StackedCostNet(sp.CostNet):

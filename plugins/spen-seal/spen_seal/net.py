@@ -13,9 +13,9 @@ from torch import Tensor
 import spen_plugins as sp
 
 DECAY = 0.98
-"""Of the running means of norms: they are over about the last fifty updates."""
+"""Decay of the running means of norms, which cover about the last fifty updates."""
 LARGEST = 1e6
-"""λ1 of an energy whose gradient vanishes."""
+"""The largest λ1, also used for an energy whose gradient vanishes."""
 
 
 class SealConfig(sp.TrainerConfig):
@@ -66,13 +66,13 @@ def net_phase(config: SealConfig, trains: tuple[str, ...], teaches: bool = True)
     fields = {"trains": trains, "player": config.net, "frozen_dropout": config.energy_dropout}
     teaches = teaches and config.teaches
     if teaches and config.energy_share is not None:
-        shared = SharedLoss(config.energy_share, config.cross_entropy_weight, config.per_variable)
-        return sp.Phase("inference_net", loss=shared, measures=shared.measures, additive=False, **fields)
+        shared_loss = SharedLoss(config.energy_share, config.cross_entropy_weight, config.per_variable)
+        return sp.Phase("inference_net", loss=shared_loss, measures=shared_loss.measures, additive=False, **fields)
     weight = config.energy_weight if teaches else 0.0
-    return sp.Phase("inference_net", loss=partial(_net_loss, config, weight), **fields)
+    return sp.Phase("inference_net", loss=partial(_compute_terms, config, weight), **fields)
 
 
-def _net_loss(config: Any, energy_weight: float, context: sp.Context) -> sp.Terms:
+def _compute_terms(config: Any, energy_weight: float, context: sp.Context) -> sp.Terms:
     """Terms of the net's loss; a term with weight 0 isn't computed."""
     terms = dict(sp.net_terms(context, energy_weight))
     if config.cross_entropy_weight > 0:
@@ -84,50 +84,50 @@ class SharedLoss:
     """λ1 · net terms + λ2 · cross entropy, with λ1 from running means of both gradients' norms at the net's logits.
 
     λ1 = s / (1 − s) · mean ‖∂ λ2 CE / ∂ logits‖ / mean ‖∂ net terms / ∂ logits‖, so that the net terms' gradient has
-    the share s of the sum of both norms, whatever the scale of the energy. The means are exponential and without bias:
-    the first update has the ratio of its own batch. `weight` is λ2.
+    the share s of the sum of both norms, whatever the scale of the energy. The exponential means have no bias: the
+    first update has the ratio of its own batch. `weight` is λ2.
     """
 
     def __init__(self, share: float, weight: float, per_variable: bool) -> None:
         self.share, self.weight, self.per_variable = share, weight, per_variable
-        self._means, self._seen = [0.0, 0.0], 0
+        self._means, self._updates = [0.0, 0.0], 0
 
     def __call__(self, context: sp.Context) -> sp.Terms:
         terms = dict(sp.net_terms(context))
         cross_entropy = self.weight * sp.cross_entropy(context, self.per_variable)
         if context.training:
-            self._see(sum(terms.values()), cross_entropy, context.proposal.logits)
+            self._update_means(sum(terms.values()), cross_entropy, context.proposal.logits)
         weight = self.energy_weight
         return {name: weight * term for name, term in terms.items()} | {"cross_entropy": cross_entropy}
 
     @property
     def energy_weight(self) -> float:
         """λ1; 0 before the first update, and while cross entropy has no gradient."""
-        gold, energy = self._means
-        if not gold:
+        gold_norm, energy_norm = self._means
+        if not gold_norm:
             return 0.0
-        return min(LARGEST, self.share / (1 - self.share) * gold / energy) if energy else LARGEST
+        return min(LARGEST, self.share / (1 - self.share) * gold_norm / energy_norm) if energy_norm else LARGEST
 
     def measures(self, context: sp.Context) -> sp.Terms:
         """λ1, for the history."""
         return {"energy_weight": torch.tensor([self.energy_weight])}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"means": list(self._means), "seen": self._seen}
+        return {"means": list(self._means), "seen": self._updates}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._means, self._seen = list(state["means"]), state["seen"]
+        self._means, self._updates = list(state["means"]), state["seen"]
 
-    def _see(self, energy: Tensor, cross_entropy: Tensor, logits: Tensor) -> None:
+    def _update_means(self, energy: Tensor, cross_entropy: Tensor, logits: Tensor) -> None:
         norms = [_measure_norm(term, logits) for term in (cross_entropy, energy)]
         if not all(map(math.isfinite, norms)):
-            return  # the loop, or a scaler, sees what is wrong
-        self._seen += 1
-        kept = (DECAY - DECAY**self._seen) / (1 - DECAY**self._seen)
+            return  # the loop, or a scaler, handles such values
+        self._updates += 1
+        decay = (DECAY - DECAY**self._updates) / (1 - DECAY**self._updates)
         gold_mean, energy_mean = self._means
         if norms[1]:  # an energy without a gradient for a while, a hinge, keeps its scale
-            energy_mean = kept * energy_mean + (1 - kept) * norms[1] if energy_mean else norms[1]
-        self._means = [kept * gold_mean + (1 - kept) * norms[0], energy_mean]
+            energy_mean = decay * energy_mean + (1 - decay) * norms[1] if energy_mean else norms[1]
+        self._means = [decay * gold_mean + (1 - decay) * norms[0], energy_mean]
 
 
 def _measure_norm(term: Tensor, logits: Tensor) -> float:

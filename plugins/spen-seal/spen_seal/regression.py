@@ -21,7 +21,7 @@ class ScoreLoss(ValueLoss, ABC):
 
     The net minimises −σ(−E), which is bounded: λ1 has another scale than with losses whose net term is E.
 
-    In rows without gold s is the output's `Rewards.reward`; without a reward the loss is 0 there.
+    In rows without gold, s is the output's `Rewards.reward`; without a reward, the loss of such a row is 0.
     """
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
@@ -30,8 +30,8 @@ class ScoreLoss(ValueLoss, ABC):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         y = self.outputs(energy, batch, proposal)
-        judges = isinstance(self.task, sp.Rewards) and not batch.labelled.all()
-        if judges and (rewards := self.task.reward(batch.x, y)) is not None:
+        needs_reward = isinstance(self.task, sp.Rewards) and not batch.labelled.all()
+        if needs_reward and (rewards := self.task.reward(batch.x, y)) is not None:
             return self.value_loss(energy, batch, y, rewards).sum(1)
         if batch.gold is None:
             return make_zero_loss(energy, proposal)

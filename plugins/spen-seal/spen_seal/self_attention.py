@@ -20,9 +20,9 @@ class SelfAttention(sp.Energy):
     attention's result is projected back to tags; the maximum over tags counts at each token.
 
     Products of queries and keys are divided by √(dim / heads), the root of their own width (Vaswani et al. 2017), so
-    that they are of one size whatever the width. The released code takes AllenNLP's layer, which divides by
+    that their size does not depend on the width. The released code uses AllenNLP's layer, which divides by
     √(tags / heads): its products are larger by √(dim / tags), 1.4 at 130 tags. The weights can learn such a factor, so
-    ours stays, and with it the energies of stored runs.
+    this class keeps its own, and stored runs keep their energies.
     """
 
     uses_features = True
@@ -55,47 +55,48 @@ class SelfAttention(sp.Energy):
         self.back = nn.Linear(config.dim, tags)
 
     def encode(self, x: sp.X) -> tuple[Tensor | None, Tensor | None]:
-        """Local scores `(batch, token, tag)` where there is a local part, and the mask."""
+        """Local scores `(batch, token, tag)`, or None without a local part, and the mask."""
         return (local_scores(self, x) if self.config.local else None), x.mask
 
     def forward(self, features: tuple[Tensor | None, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
         # amax splits the gradient among equals and is slower
-        best = at_least_float32(self.compute_attention(y, mask).max(-1).values)
+        maxima = at_least_float32(self.compute_attention(y, mask).max(-1).values)
         if mask is not None:
-            best = best * mask.unsqueeze(1)
-        energy = -best.sum(-1)
+            maxima = maxima * mask.unsqueeze(1)
+        energy = -maxima.sum(-1)
         return energy if scores is None else energy - inner_product(scores, y)
 
     def compute_attention(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """Attend(y + positions), `(batch, sample, token, tag)`.
 
-        Apart from the softmax the layer is linear in tags, so the weights of queries and keys are multiplied with each
-        other first, and those of values with the output's: the same numbers as through vectors of size `dim`, with a
-        quarter of the work and memory at 130 tags. Written out, so that it can be differentiated twice.
+        Apart from the softmax the layer is linear in tags. So the weights of queries and keys are multiplied with each
+        other first, and those of values with the output's. The result is the same as through vectors of size `dim`,
+        with a quarter of the work and memory at 130 tags. The layer is written out so that it can be differentiated
+        twice.
         """
         heads, tags = self.config.heads, y.shape[-1]
         u = y + positions(y.shape[2], tags, y)
         query, key, value = self.attend.weight.view(3, heads, -1, tags)
         # A key's bias adds the same to all of a query's weights, so it cancels in the softmax.
         query_bias, _, value_bias = self.attend.bias.view(3, heads, -1)
-        back = self.back.weight.view(tags, heads, -1)
+        output = self.back.weight.view(tags, heads, -1)
         scale = 1 / math.sqrt(query.shape[1])
-        match = torch.einsum("hda,hdb->hba", query, key).flatten(0, 1) * scale
-        match_bias = torch.einsum("hd,hdb->hb", query_bias, key).flatten() * scale
-        carry = torch.einsum("ahd,hdb->ahb", back, value).flatten(1)
-        carry_bias = torch.einsum("ahd,hd->ah", back, value_bias)
+        query_key = torch.einsum("hda,hdb->hba", query, key).flatten(0, 1) * scale
+        query_key_bias = torch.einsum("hd,hdb->hb", query_bias, key).flatten() * scale
+        output_value = torch.einsum("ahd,hdb->ahb", output, value).flatten(1)
+        output_value_bias = torch.einsum("ahd,hd->ah", output, value_bias)
 
-        asked = F.linear(u.flatten(0, 2), match, match_bias).view(*y.shape[:3], heads, tags).transpose(2, 3)
-        weights = asked @ u.unsqueeze(2).transpose(-1, -2)
+        queries = F.linear(u.flatten(0, 2), query_key, query_key_bias).view(*y.shape[:3], heads, tags).transpose(2, 3)
+        weights = queries @ u.unsqueeze(2).transpose(-1, -2)
         if mask is not None:
             weights = weights.masked_fill(~mask[:, None, None, None, :], torch.finfo(weights.dtype).min)
         weights = F.dropout(torch.softmax(weights, -1), self.config.dropout, self.training)
-        gathered = (weights @ u.unsqueeze(2)).transpose(2, 3).reshape(-1, heads * tags)
+        weighted_sums = (weights @ u.unsqueeze(2)).transpose(2, 3).reshape(-1, heads * tags)
         # After dropout the weights don't sum to one, so the values' bias is weighted like the values.
         total = weights.sum(-1).transpose(2, 3).reshape(-1, heads)
-        attended = torch.addmm(F.linear(gathered, carry, self.back.bias), total, carry_bias.T)
-        return attended.view(y.shape)
+        result = torch.addmm(F.linear(weighted_sums, output_value, self.back.bias), total, output_value_bias.T)
+        return result.view(y.shape)
 
 
 def positions(tokens: int, size: int, like: Tensor) -> Tensor:

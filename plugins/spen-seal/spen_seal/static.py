@@ -15,7 +15,7 @@ from spen_seal.net import SealConfig, net_phase
 class Static(sp.Trainer):
     """SEAL with a fixed energy (Lee et al. 2022, Sec. 2.1 and Table 1, "SEAL-static"), in up to three stages:
 
-    1. `net`: the net learns by cross entropy, if the energy loss needs a trained one (samples for NCE).
+    1. `net`: the net learns by cross entropy, if the energy loss needs a trained net (samples for NCE).
     2. `energy`: the energy learns by its loss, the net fixed; the selection score is that of gradient-based inference
        with the energy, or the energy's loss.
     3. `seal`: the net learns from λ1 · net terms + λ2 · cross entropy, from its weights before stage 1; the energy is
@@ -50,7 +50,7 @@ class Static(sp.Trainer):
         if c.net_epochs:
             stages.append(sp.net_stage(model, task, c.net_epochs, c.net, c.patience, per_variable=c.per_variable))
         if c.energy_epochs:
-            select = self._select(task)
+            select = self._make_selection(task)
             stages.append(
                 sp.energy_stage(model, c.energy_epochs, c.energy, c.patience, trainer="seal.static", select=select)
             )
@@ -60,31 +60,31 @@ class Static(sp.Trainer):
         stages.append(sp.Stage("seal", (phase,), c.epochs, frozen=frozen, start=start, patience=c.patience))
         return stages
 
-    def _select(self, task: sp.Task) -> Callable[[sp.Model, Sequence[sp.Batch]], float]:
+    def _make_selection(self, task: sp.Task) -> Callable[[sp.Model, Sequence[sp.Batch]], float]:
         if self.config.select == "gbi":
             return lambda model, batches: sp.gbi_score(model, task, batches, self.config.gbi)
-        return _minus_loss
+        return _score_loss
 
 
 def learns_shared_features(model: sp.Model) -> bool:
     """True if the energy sees vectors that the net learns."""
-    shared = any(isinstance(part, sp.FeatureNetwork) and part.of_net for part in model.energy.modules())
+    is_shared = any(isinstance(part, sp.FeatureNetwork) and part.of_net for part in model.energy.modules())
     networks = [part for part in model.inference_net.modules() if isinstance(part, sp.FeatureNetwork)]
-    return shared and any(p.requires_grad for network in networks for p in network.parameters())
+    return is_shared and any(p.requires_grad for network in networks for p in network.parameters())
 
 
 def keep_weights(model: sp.Model) -> Callable[[sp.Model], None]:
     """A function that resets the net's weights to their current values."""
-    before = {name: value.detach().clone() for name, value in model.inference_net.state_dict().items()}
+    weights = {name: value.detach().clone() for name, value in model.inference_net.state_dict().items()}
 
-    def put(model: sp.Model) -> None:
-        model.inference_net.load_state_dict(before)
+    def reset(model: sp.Model) -> None:
+        model.inference_net.load_state_dict(weights)
 
-    return put
+    return reset
 
 
-def _minus_loss(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
-    """Minus the mean energy loss; the same samples at every epoch."""
+def _score_loss(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
+    """Minus the mean energy loss, with the same samples at every epoch."""
     total = count = 0
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -19,8 +19,8 @@ def main(pipeline: str | None = None) -> None:
     Args:
         pipeline: name or folder; None: the first argument of the command line.
     """
-    shown = f"Show what {pipeline or 'a pipeline'} finds in a text."
-    parser = argparse.ArgumentParser(prog=f"python -m {pipeline or 'spen_spacy'}", description=shown)
+    description = f"Show what {pipeline or 'a pipeline'} finds in a text."
+    parser = argparse.ArgumentParser(prog=f"python -m {pipeline or 'spen_spacy'}", description=description)
     if pipeline is None:
         parser.add_argument("pipeline", help="name or folder of a spaCy pipeline, such as spen_en")
     parser.add_argument("text", nargs="*", help="the text (default: standard input)")
@@ -38,7 +38,7 @@ def main(pipeline: str | None = None) -> None:
 
 
 def lines(doc: Doc) -> Iterator[str]:
-    """The words with their tags, then names and frames with their senses and probabilities, as far as there are any."""
+    """Yields the words with their tags, then names and frames, with the senses and probabilities that they have."""
     yield " ".join("/".join(filter(None, [token.text, token.pos_])) for token in doc if not token.is_space)
     for span in doc.ents:
         score = span._.spen_score if span.has_extension("spen_score") else None

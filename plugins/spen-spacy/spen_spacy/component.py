@@ -34,9 +34,9 @@ class Component(Pipe):
 
     factory: ClassVar[str]
     optional: ClassVar[tuple[str, ...]] = ()
-    """Names of runs that it may have or not."""
+    """Names of the runs that it may lack."""
     unassigned: frozenset[str] = frozenset()
-    """Those of the factory's `assigns` that its run does not set."""
+    """The attributes of the factory's `assigns` that its run does not set."""
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         self.name = name
@@ -46,11 +46,11 @@ class Component(Pipe):
 
     @abstractmethod
     def check(self, part: str, run: Run) -> None:
-        """Raise `ConfigError` if this run can't be the part's."""
+        """Raises `ConfigError` if this run can't be the part's."""
 
     @abstractmethod
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Write the predictions to the docs; all are computed before the first doc is changed."""
+        """Writes the predictions to the docs; all are computed before the first doc is changed."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -62,13 +62,13 @@ class Component(Pipe):
         return self._find_named(["model"])
 
     def _find_named(self, settings: Iterable[str]) -> dict[str, Path]:
-        """The folders that these settings name: for `model` those of all parts, for others the part's."""
-        named: dict[str, Path] = {}
+        """The folders that these settings name: `model` those of all parts, the others that of their part."""
+        folders: dict[str, Path] = {}
         for setting in settings:
             places = find_folders(self.name, self.factory, self.settings[setting], setting)
             part = SETTINGS[setting]
-            named |= places if part == "model" else {part: places.get(part, places["model"])}
-        return {part: place for part, place in named.items() if part in (*self.parts, *self.optional)}
+            folders |= places if part == "model" else {part: places.get(part, places["model"])}
+        return {part: folder for part, folder in folders.items() if part in (*self.parts, *self.optional)}
 
     def run(self, part: str = "model") -> Run:
         """A part's run, loaded at the first call."""
@@ -77,19 +77,19 @@ class Component(Pipe):
         return self._runs[part]
 
     def load(self, places: Mapping[str, Path] | None = None) -> None:
-        """Load and check the run of each part, from these folders or as the settings say; `SpenError` if a run is
+        """Loads and checks the run of each part, from these folders or as the settings say; `SpenError` if a run is
         missing, damaged, of another task, or needs a plugin or a device that isn't there."""
         places = self.places() if places is None else places
         self._runs = {part: self.load_part(part, place) for part, place in places.items()}
 
     def load_part(self, part: str, place: Path) -> Run:
-        """A part's run from this folder, checked; errors as of `load`."""
+        """A part's run from this folder, checked; errors as in `load`."""
         device = self.settings["device"] or str(get_torch_default_device())
-        more = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
+        options = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
         precision = self.settings["precision"]
         try:
             try:
-                run = Run(place, device=device, precision=precision, **more)
+                run = Run(place, device=device, precision=precision, **options)
             except ConfigError:
                 if part == "model" or precision != "int8":
                     raise
@@ -120,7 +120,7 @@ class Component(Pipe):
         )
 
     def keep_energy(self, doc: Doc, answers: Sequence[Mapping[str, Any]]) -> None:
-        """Store the sum of the energies of a doc's pieces, if the setting `energy` is on."""
+        """Stores the sum of the energies of a doc's pieces, if the setting `energy` is on."""
         if self.settings["energy"]:
             total = sum(answer["energy"] for answer in answers)
             doc.user_data.setdefault(ENERGY, {})[self.name] = rounded(total)
@@ -130,7 +130,7 @@ class Component(Pipe):
         return doc
 
     def _try(self, doc: Doc) -> bool:
-        """Annotate a doc; false if it fails, and the error handler raises nothing."""
+        """Annotates a doc; false if it fails, and the error handler raises nothing."""
         try:
             self.annotate([doc])
         except Exception as error:
@@ -148,10 +148,10 @@ class Component(Pipe):
             yield from docs
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write each part's run to a folder of its name, and remove the parts of an earlier save.
+        """Writes each part's run to a folder of its name, and removes the parts of an earlier save.
 
         In a pipeline's folder the components' equal pretrained encoders are written once, and a link in the place of
-        the component's folder is replaced: what it leads to may be another pipeline's.
+        the component's folder is replaced: its target may be another pipeline's.
         """
         path = Path(path)
         in_pipeline = _read_saved(path) is not None
@@ -166,8 +166,8 @@ class Component(Pipe):
         self.run()
         for part in PARTS:
             if part in self._runs:
-                with writing_folder(path / part) as fresh:
-                    self._runs[part].save(fresh, apart)
+                with writing_folder(path / part) as folder:
+                    self._runs[part].save(folder, apart)
             elif (path / part).is_symlink():
                 (path / part).unlink()
             else:
@@ -176,30 +176,30 @@ class Component(Pipe):
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Component:
         """The inverse of `to_disk`. Files are JSON, safetensors, and a tokeniser's own; none can run code.
 
-        While a saved pipeline is read, models that its config named otherwise when it was saved are loaded by name.
+        While a saved pipeline is read, models whose names in its config have changed since the save are loaded by name.
         `RunError` if the folder does not hold this component, `ConfigError` if there is no model of a name.
         """
-        self._read(Path(path), {} if self._runs else self._find_named(self._changed(Path(path))))
+        self._read(Path(path), {} if self._runs else self._find_named(self._list_changed(Path(path))))
         return self
 
-    def _read(self, path: Path, named: Mapping[str, Path]) -> None:
-        """Load the parts that `to_disk` wrote, and those that are named from elsewhere."""
-        places = {part: path / part for part in (*self.parts, *self.optional) if (path / part).is_dir()} | dict(named)
+    def _read(self, path: Path, others: Mapping[str, Path]) -> None:
+        """Loads the parts that `to_disk` wrote, and others from their own folders."""
+        places = {part: path / part for part in (*self.parts, *self.optional) if (path / part).is_dir()} | dict(others)
         if missing := [part for part in self.parts if part not in places]:
             raise RunError(
                 f"{self.name}: {path} holds no folder {missing[0]!r}; expected the files of a component of this config"
             )
         self.load(places)
 
-    def _changed(self, path: Path) -> list[str]:
-        """The settings that name other models than the config of the pipeline in whose folder the component is."""
+    def _list_changed(self, path: Path) -> list[str]:
+        """The settings that name other models than the config of the saved pipeline that the component is in."""
         if (saved := _read_saved(path)) is None:
             return []
         keys = [key for key in SETTINGS if key == "model" or self.settings.get(key) is not None]
         return [key for key in keys if self.settings[key] != saved.get(key)]
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """The files of `to_disk` as bytes, an encoder of several parts once."""
+        """The files of `to_disk` as bytes, with an encoder of several parts only once."""
         with TemporaryDirectory() as folder:
             self._write(Path(folder) / PACKED, apart=True)
             return pack(Path(folder))
@@ -226,7 +226,7 @@ def _unpickle(
 
 
 def _read_saved(path: Path) -> Mapping[str, Any] | None:
-    """The settings of the component in this folder, if it is in a pipeline's, by the pipeline's config."""
+    """The settings of the component in this folder by its pipeline's config; None if it is in no pipeline."""
     config = path.parent / "config.cfg"
-    parts = load_config(config, interpolate=True)["components"] if config.exists() else {}
-    return parts.get(path.name)
+    components = load_config(config, interpolate=True)["components"] if config.exists() else {}
+    return components.get(path.name)

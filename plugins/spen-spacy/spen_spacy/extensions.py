@@ -2,8 +2,8 @@
 
 Components store plain values in the doc (span groups with attributes, entries of `user_data`), which `Doc.to_bytes`,
 `DocBin` and other processes keep; the getters here read them. `Doc.from_docs` and `Span.as_doc` drop the attributes of
-span groups; a copy of the frames among the values of extensions outlives them (`kept`). Of the frames of several
-components in one doc, those written last are told.
+span groups; a copy of the frames among the values of extensions survives (`kept`). If several components write
+frames to a doc, the getters return those written last.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ TOKEN_SCORES = ("._.", "spen_token_scores", None, None)
 TOKEN_PLACES = ("._.", "spen_token_places", None, None)
 """Entry of `user_data`: first and last character (exclusive) of each token that has a score, int32 `(token, 2)`."""
 ENERGY = ("._.", "spen_energy", None, None)
-"""Entry of `user_data`: energies by component name. As values of the doc's own extensions, spaCy gives these entries to
-no part of a doc, and to no doc that it is joined into."""
+"""Entry of `user_data`: energies by component name. These entries are values of the doc's own extensions, which spaCy
+copies neither to a part of a doc nor to a joined doc."""
 PREDICTIONS = ("._.", "spen_task_predictions", None, None)
 """Likewise: predictions of `spen_task` by component name."""
 
 
 def set_extensions() -> None:
-    """Register the extensions on Doc, Span and Token; components do this themselves.
+    """Registers the extensions on Doc, Span and Token; components do this themselves.
 
     Needed for docs read from files without a component. Existing extensions of these names are kept, with a warning.
     """
@@ -76,8 +76,8 @@ def set_extensions() -> None:
 def make_group(doc: Doc, name: str, spans: Sequence[Span], scores: Sequence[float], **attributes: Any) -> SpanGroup:
     """A span group with probabilities, for `doc.spans`."""
     order = np.argsort([span.start for span in spans], kind="stable").astype(np.int32)
-    known = {SCORES: np.array(scores, dtype=np.float32), ORDER: order, TOKENS: len(doc)}
-    return SpanGroup(doc, name=name, attrs=known | attributes, spans=spans)
+    common = {SCORES: np.array(scores, dtype=np.float32), ORDER: order, TOKENS: len(doc)}
+    return SpanGroup(doc, name=name, attrs=common | attributes, spans=spans)
 
 
 def span_score(span: Span) -> float | None:
@@ -86,9 +86,9 @@ def span_score(span: Span) -> float | None:
         scores = group.attrs.get(SCORES)
         if scores is None or len(scores) != len(group) or _is_stale(group):
             continue
-        for number in _beginning(group, span.start):
+        for number in _find_beginning(group, span.start):
             other = group[number]
-            if (other.start, other.end, other.label) == (span.start, span.end, span.label) and _stands(other):
+            if (other.start, other.end, other.label) == (span.start, span.end, span.label) and _has_its_words(other):
                 return rounded(scores[number])
     return None
 
@@ -98,30 +98,30 @@ def group_scores(group: SpanGroup) -> list[float | None]:
     scores = group.attrs.get(SCORES)
     if scores is None or len(scores) != len(group) or _is_stale(group):
         return [None] * len(group)
-    return [rounded(score) if _stands(span) else None for span, score in zip(group, scores, strict=True)]
+    return [rounded(score) if _has_its_words(span) else None for span, score in zip(group, scores, strict=True)]
 
 
-def _beginning(group: SpanGroup, start: int) -> Sequence[int]:
-    """Indices of the spans that may begin at this token; all, in a group of another component."""
+def _find_beginning(group: SpanGroup, start: int) -> Sequence[int]:
+    """Indices of the spans that may begin at this token; all, for a group of another component."""
     order = group.attrs.get(ORDER)
     if order is None:
         return range(len(group))
-    ends = (cut(order, start, key=lambda number: group[number].start) for cut in (bisect_left, bisect_right))
-    return order[slice(*ends)]
+    bounds = (bisect(order, start, key=lambda number: group[number].start) for bisect in (bisect_left, bisect_right))
+    return order[slice(*bounds)]
 
 
 def _is_stale(group: SpanGroup) -> bool:
     return group.attrs.get(TOKENS, len(group.doc)) != len(group.doc)
 
 
-def _stands(span: Span) -> bool:
-    """True if a group's span still has the words it was made of: spaCy moves none where tokens are merged or split."""
-    now = span.doc[span.start : span.end]
-    return (now.start_char, now.end_char) == (span.start_char, span.end_char)
+def _has_its_words(span: Span) -> bool:
+    """True if a group's span still has its words: spaCy moves no spans when tokens are merged or split."""
+    words = span.doc[span.start : span.end]
+    return (words.start_char, words.end_char) == (span.start_char, span.end_char)
 
 
 def keep_token_scores(doc: Doc, scores: np.ndarray) -> None:
-    """Write the probabilities of a doc's tags, NaN for whitespace."""
+    """Writes the probabilities of a doc's tags, NaN for whitespace."""
     lengths, spaces = doc.to_array(["LENGTH", "SPACY"]).astype(np.int32).T
     ends = np.cumsum(lengths + spaces, dtype=np.int32) - spaces
     doc.user_data[TOKEN_SCORES] = scores
@@ -155,22 +155,22 @@ def frames(doc: Doc) -> list[Frame]:
     Raises:
         RunError: tokens were merged or split, or spans added or removed, after the frames were predicted.
     """
-    group = _group(doc)
+    group = _find_group(doc)
     if group is None:
-        return _moved_frames(doc, 0, len(doc.text))
-    return [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
+        return _find_moved_frames(doc, 0, len(doc.text))
+    return [_make_frame(group, number) for number in range(len(group.attrs[STARTS]))]
 
 
 def token_frame(token: Token) -> Frame | None:
     """The frame of this predicate; None if the token is no predicate."""
-    group = _group(token.doc)
+    group = _find_group(token.doc)
     if group is None:
-        return next(iter(_moved_frames(token.doc, token.idx, token.idx + 1)), None)
+        return next(iter(_find_moved_frames(token.doc, token.idx, token.idx + 1)), None)
     starts = group.attrs[STARTS]
     # By characters, which are the same after tokens were merged or split.
-    number = bisect_left(range(len(starts)), token.idx, key=lambda n: group[starts[n]].start_char)
-    there = number < len(starts) and group[starts[number]].start_char == token.idx
-    return _frame(group, number) if there else None
+    number = bisect_left(range(len(starts)), token.idx, key=lambda i: group[starts[i]].start_char)
+    is_predicate = number < len(starts) and group[starts[number]].start_char == token.idx
+    return _make_frame(group, number) if is_predicate else None
 
 
 def keep_frames(
@@ -180,10 +180,10 @@ def keep_frames(
     attributes: Mapping[str, Sequence],
     pieces: Sequence[Span] = (),
 ) -> None:
-    """Copy frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them, in place of those that the
-    doc has. Spans, scores and attributes are those of a group of frames; `pieces` are what was read for each frame,
-    none for the doc."""
-    starts, energies, senses, certain = (attributes[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
+    """Copies frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them, in place of the doc's.
+    Spans, scores and attributes are those of a group of frames; `pieces` are the words that were read for each frame,
+    () for the whole doc."""
+    starts, energies, senses, sense_scores = (attributes[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
     frames = []
     for number, first in enumerate(starts):
         last = starts[number + 1] if number + 1 < len(starts) else len(spans)
@@ -196,7 +196,7 @@ def keep_frames(
                 "score": rounded(scores[first]),
                 "energy": rounded(energies[number]) if len(energies) else None,
                 "sense": senses[number] if len(senses) else None,
-                "sense_score": certain[number] if len(certain) else None,
+                "sense_score": sense_scores[number] if len(sense_scores) else None,
                 "arguments": [
                     [span.label_, span.start_char, span.end_char, rounded(score)]
                     for span, score in zip(spans[first + 1 : last], scores[first + 1 : last], strict=True)
@@ -206,43 +206,43 @@ def keep_frames(
     keep(doc, frames)
 
 
-def _moved_frames(doc: Doc, first: int, last: int) -> list[Frame]:
-    """Frames from `keep_frames` whose predicates begin at these characters. Arguments that the doc doesn't have whole
-    are left out."""
+def _find_moved_frames(doc: Doc, first: int, last: int) -> list[Frame]:
+    """Frames from `keep_frames` whose predicates begin at these characters, without the arguments that the doc
+    doesn't have whole."""
     frames = []
-    for known, predicate, others, _ in find_frames(doc, first, last):
-        arguments = [Argument(role, span, score, known["sense"]) for role, span, score in others]
-        score, energy, sense, certain = (known[name] for name in ("score", "energy", "sense", "sense_score"))
-        frames.append(Frame(predicate[0], arguments, score, energy, sense, certain))
+    for stored, predicate, others, _ in find_frames(doc, first, last):
+        arguments = [Argument(role, span, score, stored["sense"]) for role, span, score in others]
+        score, energy, sense, sense_score = (stored[name] for name in ("score", "energy", "sense", "sense_score"))
+        frames.append(Frame(predicate[0], arguments, score, energy, sense, sense_score))
     return frames
 
 
-def _group(doc: Doc) -> SpanGroup | None:
-    """The frames that were written last: `doc.spans` has them last."""
+def _find_group(doc: Doc) -> SpanGroup | None:
+    """The frames that were written last, which are the last in `doc.spans`."""
     group = next((group for group in reversed([*doc.spans.values()]) if STARTS in group.attrs), None)
     if group is not None and (_is_stale(group) or len(group.attrs[SCORES]) != len(group)):
         found = f"found {len(doc)} tokens and {len(group)} spans"
-        raise _change_error(group, f"{found}; expected {group.attrs[TOKENS]} and {len(group.attrs[SCORES])}")
+        raise _make_change_error(group, f"{found}; expected {group.attrs[TOKENS]} and {len(group.attrs[SCORES])}")
     return group
 
 
-def _change_error(group: SpanGroup, found: str) -> RunError:
+def _make_change_error(group: SpanGroup, found: str) -> RunError:
     return RunError(
         f"doc.spans[{group.name!r}] no longer holds the predicted frames: {found}. Merge or split tokens in a "
         "component before spen_srl, and leave its spans as they are"
     )
 
 
-def _frame(group: SpanGroup, number: int) -> Frame:
+def _make_frame(group: SpanGroup, number: int) -> Frame:
     starts, scores, frame_energies = (group.attrs[name] for name in (STARTS, SCORES, ENERGIES))
     first = starts[number]
     last = starts[number + 1] if number + 1 < len(starts) else len(group)
     spans = [(group[i], rounded(scores[i])) for i in range(first, last)]
     for span, _ in spans:
-        if not _stands(span):
-            raise _change_error(group, f"found the words {span.text!r} in place of another span's")
-    senses, certain = (group.attrs.get(name, ()) for name in (SENSES, SENSE_SCORES))
-    sense, sense_score = (senses[number], certain[number]) if len(senses) else (None, None)
+        if not _has_its_words(span):
+            raise _make_change_error(group, f"found the words {span.text!r} in place of another span's")
+    senses, sense_scores = (group.attrs.get(name, ()) for name in (SENSES, SENSE_SCORES))
+    sense, sense_score = (senses[number], sense_scores[number]) if len(senses) else (None, None)
     (predicate, score), *others = spans
     arguments = [Argument(span.label_, span, score, sense) for span, score in others]
     energy = rounded(frame_energies[number]) if len(frame_energies) else None

@@ -40,12 +40,12 @@ class Reading(TypedDict):
     precision: Precision
 
 
-def _reads(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Puts the keys of `Reading` in place of `**reading` in a signature: spaCy takes the keys of a config from it."""
-    *own, _ = inspect.signature(factory).parameters.values()
+def _expand_reading(factory: Callable[..., Any]) -> Callable[..., Any]:
+    """Puts the keys of `Reading` in place of `**reading` in a signature: spaCy takes a config's keys from it."""
+    *parameters, _ = inspect.signature(factory).parameters.values()
     keys = get_type_hints(Reading)
-    more = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY) for key in keys]
-    factory.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    reading_parameters = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY) for key in keys]
+    factory.__signature__ = inspect.Signature([*parameters, *reading_parameters])  # type: ignore[attr-defined]
     factory.__annotations__ |= keys
     return factory
 
@@ -56,12 +56,12 @@ def _reads(factory: Callable[..., Any]) -> Callable[..., Any]:
     default_config={"model": None, "overwrite": False, "spans_key": None, **DEFAULTS},
     default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
 )
-@_reads
+@_expand_reading
 def spen_ner(
     nlp: Language, name: str, model: str | None, overwrite: bool, spans_key: str | None, **reading: Unpack[Reading]
 ) -> Any:
-    """Named entities; those that overlap blocked tokens are left out, as are those that overlap earlier ones. With
-    `overwrite` they replace these. `SpenError` if the model does not exist, or it does not fit this component."""
+    """Named entities, without those that overlap blocked tokens or earlier entities. With `overwrite`, they replace
+    earlier entities. `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.ner import SpenNer
 
     return _load(SpenNer(name, {"model": model, "overwrite": overwrite, "spans_key": spans_key, **reading}), nlp)
@@ -73,7 +73,7 @@ def spen_ner(
     default_config={"model": None, "attribute": "auto", **DEFAULTS},
     default_score_weights={"tag_acc": 0.5, "pos_acc": 0.5},
 )
-@_reads
+@_expand_reading
 def spen_pos(
     nlp: Language,
     name: str,
@@ -92,7 +92,7 @@ def spen_pos(
     assigns=["doc.spans", "doc._.tree", "span._.tree", "doc._.noun_phrases"],
     default_config={"model": None, **DEFAULTS},
 )
-@_reads
+@_expand_reading
 def spen_parser(nlp: Language, name: str, model: str | None, **reading: Unpack[Reading]) -> Any:
     """Constituents; `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.parsing.component import SpenParser
@@ -113,7 +113,7 @@ def spen_parser(nlp: Language, name: str, model: str | None, **reading: Unpack[R
     },
     default_score_weights={"srl_f": 1.0, "srl_p": 0.0, "srl_r": 0.0, "srl_per_type": None},
 )
-@_reads
+@_expand_reading
 def spen_srl(
     nlp: Language,
     name: str,
@@ -168,7 +168,7 @@ def spen_task(
 
 
 def _load(component: Any, nlp: Language) -> Any:
-    """Returns the component with its models; without, if a saved pipeline is being read, as `from_disk` loads them."""
+    """Returns the component with its models, or without them if a saved pipeline is read: `from_disk` loads them."""
     # A pipeline that was read has a path: a component added to it is the user's, even under a saved one's name.
     is_read = nlp.path is None and component.name in nlp._meta.get("components", ())
     if not is_read or component.name in nlp.component_names:

@@ -1,4 +1,4 @@
-"""Frames, predicates with their arguments, as values: `doc._.srl` has them."""
+"""Frames as values, as in `doc._.srl`: predicates with their arguments."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from spen_plugins.sentences import SenseTask
 
 TASK = "propbank.senses"
-"""The task whose senses frames have."""
+"""The task that predicts the senses of frames."""
 DIGITS = 6
 """Digits after the point of reported probabilities and energies, as `spen predict` writes them."""
 
 
 def rounded(score: float) -> float:
-    """A probability or energy as it is reported. Stored ones may be float32, whose 0.9973 is 0.9972999691963196."""
+    """A probability or energy as it is reported. Stored values may be float32, whose 0.9973 is 0.9972999691963196."""
     return round(float(score), DIGITS)
 
 
 @cache
 def find_lexicon() -> type[SenseTask] | None:
-    """The task that knows what senses and their roles mean; None where it is not installed."""
+    """The task with the meanings of senses and their roles; None if it is not installed."""
     try:
         return Registry().resolve("task", TASK)
     except PluginError:
@@ -49,21 +49,21 @@ class Argument(_Argument):
     _sense: str | None = None
 
     def __new__(cls, role: str, span: Span, score: float, sense: str | None = None) -> Self:
-        made = super().__new__(cls, role, span, score)
-        made._sense = sense
-        return made
+        argument = super().__new__(cls, role, span, score)
+        argument._sense = sense
+        return argument
 
     def _replace(self, **changes: Any) -> Self:
-        made = super()._replace(**changes)
-        made._sense = self._sense
-        return made
+        argument = super()._replace(**changes)
+        argument._sense = self._sense
+        return argument
 
     @property
     def description(self) -> str | None:
         """PropBank's words for the role in the predicate's sense: "thing given"; None without a sense, and for roles
         that mean the same everywhere, such as ARGM-TMP."""
-        known = None if self._sense is None else find_lexicon()
-        return None if known is None else known.describe(self._sense, self.role)
+        lexicon = None if self._sense is None else find_lexicon()
+        return None if lexicon is None else lexicon.describe(self._sense, self.role)
 
     def to_dict(self) -> dict[str, Any]:
         """`role`, `description`, the place as in `Frame.to_dict`, and `score`."""
@@ -82,7 +82,7 @@ class Frame:
     predicate: Token
     arguments: list[Argument] = field(hash=False)
     score: float
-    """Probability that this is a predicate; 1 for those of rules or of the user."""
+    """Probability that this is a predicate; 1 for predicates of rules or of the user."""
     energy: float | None
     """E(x, y) of the predicate's analysis, low is good; None without the setting `energy`."""
     sense: str | None = None
@@ -93,14 +93,14 @@ class Frame:
     @property
     def gloss(self) -> str | None:
         """The meaning of the sense in a few words: "transfer"; None without a sense, or of one that PropBank lacks."""
-        known = None if self.sense is None else find_lexicon()
-        return None if known is None else known.gloss(self.sense) or None
+        lexicon = None if self.sense is None else find_lexicon()
+        return None if lexicon is None else lexicon.gloss(self.sense) or None
 
     def to_dict(self) -> dict[str, Any]:
         """The frame in plain types, for `json.dumps`.
 
         `predicate` and each of `arguments` have a place: `text`, `start` and `end` in tokens, `start_char` and
-        `end_char` in characters, ends exclusive, as of a `Span`. The other keys are named like the attributes.
+        `end_char` in characters, ends exclusive, as in a `Span`. The other keys are named like the attributes.
         """
         i = self.predicate.i
         return {

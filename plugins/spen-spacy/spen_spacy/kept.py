@@ -2,8 +2,8 @@
 
 Both move the places in keys of extensions, `("._.", name, start, end)`, and drop none: a part of a doc has the frames
 of all of it, and in a joined doc those of words outside a part may lie at another part's words. So a doc's frames are
-one entry, with the text that they were found in, and what they say marks its key: an entry replaces none but its equal.
-Places are in characters.
+one entry, with the text that they were found in. A checksum of the entry is in its key, so that it only replaces its
+equal. Places are in characters.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from zlib import crc32
 from spacy.tokens import Doc, Span
 
 FRAMES = "spen_frames"
-"""Name in the keys of entries: the start is that of the entry's text, the end tells entries apart."""
+"""Name in the keys of entries. A key's start is that of the entry's text; its end distinguishes entries."""
 
 Known = Mapping[str, Any]
 """A frame as plain values: `start` and `end` of its predicate, `piece` (start and end of what was read), `arguments`
-(each role, start, end and score), and what else there is to keep."""
+(each role, start, end and score), and further values."""
 
 
 class Candidate(NamedTuple):
-    """A frame in a doc that its predicate is in."""
+    """A frame in a doc that has its predicate."""
 
     known: Known
     predicate: Span
     arguments: list[tuple[str, Span, float]]
-    """Role, span and score of those that the doc has whole."""
+    """Role, span and score of the arguments that the doc has whole."""
     fit: tuple[int, int, int]
-    """The larger, the better: minus the number of the other arguments, how far to both sides the piece is in common,
-    and how many characters of it."""
+    """The larger, the better: minus the number of the other arguments, how far the doc shares the piece to both sides,
+    and the number of shared characters."""
 
 
 def keep(doc: Doc, frames: Sequence[Known]) -> None:
-    """Write a doc's frames, from left to right, in place of those that it has."""
+    """Writes a doc's frames, from left to right, in place of those that it has."""
     for key in [key for key in doc.user_data if is_kept(key)]:
         del doc.user_data[key]
-    entry = {"text": doc.text, "starts": [known["start"] for known in frames], "frames": list(frames)}
+    entry = {"text": doc.text, "starts": [frame["start"] for frame in frames], "frames": list(frames)}
     doc.user_data[("._.", FRAMES, 0, crc32(repr(entry).encode()))] = entry
 
 
@@ -51,46 +51,50 @@ def is_kept(key: Any) -> bool:
 def find_frames(doc: Doc, first: int, last: int) -> list[Candidate]:
     """The frames of predicates that begin at `first` or later, before `last`; from left to right.
 
-    Of several at one place, that whose text is the doc's: others are of words outside the parts that they came with.
+    Of several at one place, the frame whose text is the doc's is chosen: others belong to words outside the parts that
+    they came with.
     """
-    candidates = list(_candidates(doc, first, last))
+    candidates = list(_list_candidates(doc, first, last))
     text = doc.text if candidates else ""
     best: dict[int, Candidate] = {}
-    for shift, source, known in candidates:
-        one, start = _fit(doc, text, shift, source, known), shift + known["start"]
-        if one is not None and (start not in best or one.fit > best[start].fit):
-            best[start] = one
+    for shift, source, frame in candidates:
+        candidate, start = _fit(doc, text, shift, source, frame), shift + frame["start"]
+        if candidate is not None and (start not in best or candidate.fit > best[start].fit):
+            best[start] = candidate
     return [best[start] for start in sorted(best)]
 
 
-def _candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
+def _list_candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
     """The distance by which each text was moved, the text, and its frames whose predicates begin there."""
     for key, entry in doc.user_data.items():
         if is_kept(key):
             shift = key[2]
-            cuts = [bisect_left(entry["starts"], place - shift) for place in (first, last)]
-            yield from ((shift, entry["text"], known) for known in entry["frames"][slice(*cuts)])
+            bounds = [bisect_left(entry["starts"], place - shift) for place in (first, last)]
+            yield from ((shift, entry["text"], frame) for frame in entry["frames"][slice(*bounds)])
 
 
-def _fit(doc: Doc, text: str, shift: int, source: str, known: Known) -> Candidate | None:
+def _fit(doc: Doc, text: str, shift: int, source: str, frame: Known) -> Candidate | None:
     """A frame of another text, `source`, at its place in a doc; None if it isn't this doc's."""
-    (begin, end), at = known["piece"], known["start"]
-    predicate = _find_span(doc, text, at + shift, source[at : known["end"]], "V")
+    (begin, end), index = frame["piece"], frame["start"]
+    predicate = _find_span(doc, text, index + shift, source[index : frame["end"]], "V")
     if predicate is None:
         return None
-    placed = [
-        (role, _find_span(doc, text, a + shift, source[a:b], role), score) for role, a, b, score in known["arguments"]
+    all_arguments = [
+        (role, _find_span(doc, text, a + shift, source[a:b], role), score) for role, a, b, score in frame["arguments"]
     ]
-    arguments = [(role, span, score) for role, span, score in placed if span is not None]
-    left = source[begin:at][::-1], text[max(0, begin + shift) : at + shift][::-1]
-    right = source[at:end], text[at + shift : end + shift]
-    same = [_count_common(*side) for side in (left, right)]
+    arguments = [(role, span, score) for role, span, score in all_arguments if span is not None]
+    left = source[begin:index][::-1], text[max(0, begin + shift) : index + shift][::-1]
+    right = source[index:end], text[index + shift : end + shift]
+    common = [_count_common(*side) for side in (left, right)]
     # 2: the piece's edge; 1: the doc's.
-    reach = [2 * (n == len(ours)) or int(n == len(there)) for n, (ours, there) in zip(same, (left, right), strict=True)]
-    cut = len(placed) - len(arguments)
-    if cut and not any(reach):  # a part has the piece up to its begin or end, but for one from the middle
+    reach = [
+        2 * (n == len(piece)) or int(n == len(surroundings))
+        for n, (piece, surroundings) in zip(common, (left, right), strict=True)
+    ]
+    missing = len(all_arguments) - len(arguments)
+    if missing and not any(reach):  # a part of a doc has the piece up to its begin or end, unless it is from the middle
         return None
-    return Candidate(known, predicate, arguments, (-cut, sum(reach), sum(same)))
+    return Candidate(frame, predicate, arguments, (-missing, sum(reach), sum(common)))
 
 
 def _find_span(doc: Doc, text: str, first: int, words: str, label: str) -> Span | None:
@@ -101,5 +105,7 @@ def _find_span(doc: Doc, text: str, first: int, words: str, label: str) -> Span 
 
 
 def _count_common(a: str, b: str) -> int:
-    """Number of characters that two texts begin with."""
-    return next((i for i, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
+    """Length of the common beginning of two texts."""
+    return next(
+        (i for i, (first, second) in enumerate(zip(a, b, strict=False)) if first != second), min(len(a), len(b))
+    )

@@ -38,27 +38,29 @@ class SpenMultilabel(Component):
         predicts sets of highest expected F1, or no empty ones."""
         if self.settings["threshold"] is not None:
             return float(self.settings["threshold"])
-        decoder = self._calibrated_decoder()
+        decoder = self._calibrate_decoder()
         return float(decoder.threshold) if decoder.labelwise else None
 
-    def _calibrated_decoder(self) -> Any:
+    def _calibrate_decoder(self) -> Any:
         """The run's decoder, for calibrated probabilities."""
         task = self.run().task
-        own, at = task.decoder, task.temperature
-        threshold = float(LabelConfidences(np.array(own.threshold)).at(at))
-        return replace(own, threshold=threshold, temperature=own.temperature and own.temperature / at)
+        decoder, temperature = task.decoder, task.temperature
+        threshold = float(LabelConfidences(np.array(decoder.threshold)).at(temperature))
+        return replace(
+            decoder, threshold=threshold, temperature=decoder.temperature and decoder.temperature / temperature
+        )
 
     def predicted(self, doc: Doc) -> list[str]:
-        """The labels that count as predicted, by the probabilities in `doc.cats`; of a run whose labels depend on each
-        other, without a threshold, the set that was decided with them."""
+        """The labels that count as predicted, by the probabilities in `doc.cats`; for a run whose labels depend on each
+        other, without a threshold, the set that was decoded with them."""
         if (threshold := self.threshold) is None and self._key in doc.user_data:
             return list(doc.user_data[self._key])
         p = [doc.cats[label] for label in self.labels]
         if threshold is not None:
-            on = [value > threshold for value in p]
+            flags = [value > threshold for value in p]
         else:
-            on = self._calibrated_decoder()(torch.tensor([p], dtype=torch.double))[0].tolist()
-        return [label for label, there in zip(self.labels, on, strict=True) if there]
+            flags = self._calibrate_decoder()(torch.tensor([p], dtype=torch.double))[0].tolist()
+        return [label for label, is_predicted in zip(self.labels, flags, strict=True) if is_predicted]
 
     @property
     def _key(self) -> str:
@@ -83,10 +85,12 @@ class SpenMultilabel(Component):
             sets = run.task.decode(proposal, batch.x)[:, 0].tolist() if run.task.law else [None] * len(rows)
             for row, *answer in zip(rows, p, energies, sets, strict=True):
                 predictions[row] = answer
-        for doc, (values, energy, on) in zip(docs, predictions, strict=True):
+        for doc, (values, energy, flags) in zip(docs, predictions, strict=True):
             doc.cats.update(zip(labels, values, strict=True))
-            if on is not None:
-                doc.user_data[self._key] = [label for label, there in zip(labels, on, strict=True) if there]
+            if flags is not None:
+                doc.user_data[self._key] = [
+                    label for label, is_predicted in zip(labels, flags, strict=True) if is_predicted
+                ]
             self.keep_energy(doc, [{"energy": energy}])
 
     def scorer(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
@@ -100,10 +104,10 @@ class SpenMultilabel(Component):
         examples = list(examples)
         sets = {id(example.predicted): dict.fromkeys(self.predicted(example.predicted), 1.0) for example in examples}
 
-        def cats(doc: Doc, _: str) -> dict[str, float]:
+        def get_cats(doc: Doc, _: str) -> dict[str, float]:
             return {label: sets[id(doc)].get(label, 0.0) for label in self.labels} if id(doc) in sets else doc.cats
 
-        decided = Scorer.score_cats(examples, "cats", **{**options, "threshold": 0.5, "getter": cats})
-        by_probability = Scorer.score_cats(examples, "cats", **{**options, "threshold": 0.5})
-        ranks = {name: value for name, value in by_probability.items() if "auc" in name or "score" in name}
-        return {**decided, **ranks}
+        scores = Scorer.score_cats(examples, "cats", **{**options, "threshold": 0.5, "getter": get_cats})
+        probability_scores = Scorer.score_cats(examples, "cats", **{**options, "threshold": 0.5})
+        ranks = {name: value for name, value in probability_scores.items() if "auc" in name or "score" in name}
+        return {**scores, **ranks}

@@ -17,7 +17,7 @@ from spen_spacy.reading import Entity, Reading, drop_overlaps
 from spen_spacy.word_component import WordComponent
 
 NAMED = {"per", "person", "org", "organisation", "organization", "corporation", "group", "loc", "location", "gpe"}
-"""Types of names that an e-mail address is none of."""
+"""Types of names that an e-mail address can't have."""
 
 
 class SpenNer(WordComponent):
@@ -54,20 +54,24 @@ class SpenNer(WordComponent):
 
     def _set(self, reading: Reading, entities: Sequence[Entity]) -> None:
         doc, places = reading.doc, reading.places
-        entities = [e for e in entities if not (e.label.lower() in NAMED and doc[places[e.start]].like_email)]
-        spans = [Span(doc, places[e.start], places[e.end - 1] + 1, label=e.label) for e in entities]
+        entities = [
+            entity
+            for entity in entities
+            if not (entity.label.lower() in NAMED and doc[places[entity.start]].like_email)
+        ]
+        spans = [Span(doc, places[entity.start], places[entity.end - 1] + 1, label=entity.label) for entity in entities]
         key = self.settings["spans_key"] or self.name
-        doc.spans[key] = make_group(doc, key, spans, [e.score for e in entities])
+        doc.spans[key] = make_group(doc, key, spans, [entity.score for entity in entities])
         iob, kind = doc.to_array(["ENT_IOB", "ENT_TYPE"]).T
         is_blocked = (iob == 3) & (kind == 0)
-        taken = is_blocked if self.settings["overwrite"] else (iob == 1) | (iob == 3)
-        free = [span for span in spans if not taken[span.start : span.end].any()]
-        ours = np.zeros(len(doc), dtype=bool)
-        for span in free:
-            ours[span.start : span.end] = True
-        kept = [span for span in doc.ents if not ours[span.start : span.end].any()]
+        is_taken = is_blocked if self.settings["overwrite"] else (iob == 1) | (iob == 3)
+        chosen = [span for span in spans if not is_taken[span.start : span.end].any()]
+        is_replaced = np.zeros(len(doc), dtype=bool)
+        for span in chosen:
+            is_replaced[span.start : span.end] = True
+        earlier = [span for span in doc.ents if not is_replaced[span.start : span.end].any()]
         blocked = [doc[i : i + 1] for i in np.flatnonzero(is_blocked).tolist()]
-        doc.set_ents([*kept, *free], blocked=blocked)
+        doc.set_ents([*earlier, *chosen], blocked=blocked)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """`ents_p`, `ents_r`, `ents_f` and `ents_per_type`, as in spaCy's `ner`."""

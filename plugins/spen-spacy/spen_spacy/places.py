@@ -23,25 +23,26 @@ CONFIGS = {
 
 
 def find_folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:
-    """The folders of a component's models: `model`, and `predicates` and `senses` if there are.
+    """The folders of a component's models: `model`, and `predicates` and `senses` if they exist.
 
-    `model` is a run folder, or the folder of a saved component, ~ is expanded, or the name of an installed model; None
-    is the one that is installed under the factory's name. The component's name and the setting are for messages.
+    `model` is a run folder, the folder of a saved component (~ is expanded), or the name of an installed model; None
+    is the model that is installed under the factory's name. The component's name and the setting are for messages.
     `ConfigError` if there is none, `PluginError` if the package that provides it is broken.
     """
-    place = find_installed(name, factory) if model is None else Path(model).expanduser()
-    if not place.exists() and str(model) in Registry().providers("model"):
-        place = find_installed(name, str(model))
-    if (place / "model").is_dir():
-        return {part: place / part for part in PARTS if (place / part).is_dir()}
-    if (place / "methods.json").exists():
-        place = RunFolder.open(place, mean=True).path  # the run that was chosen, or the mean of some
-    if not (place / "config.json").exists():
-        shown = str(place) if str(model) else ""
+    folder = find_installed(name, factory) if model is None else Path(model).expanduser()
+    if not folder.exists() and str(model) in Registry().providers("model"):
+        folder = find_installed(name, str(model))
+    if (folder / "model").is_dir():
+        return {part: folder / part for part in PARTS if (folder / part).is_dir()}
+    if (folder / "methods.json").exists():
+        folder = RunFolder.open(folder, mean=True).path  # the chosen run, or the mean of several
+    if not (folder / "config.json").exists():
+        model_name = str(folder) if str(model) else ""
         raise ConfigError(
-            f"{name}: found the {setting} {shown!r}, {_describe(shown, factory)}. {_remedy(factory, setting)}"
+            f"{name}: found the {setting} {model_name!r}, {_describe_fault(model_name, factory)}. "
+            f"{_suggest(factory, setting)}"
         )
-    return {"model": place}
+    return {"model": folder}
 
 
 def find_installed(name: str, factory: str) -> Path:
@@ -52,7 +53,7 @@ def find_installed(name: str, factory: str) -> Path:
     if not types:
         broken = [f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None]
         raise ConfigError(
-            f"{name}: no model is named, and none is installed as {factory!r}. {_remedy(factory)}{''.join(broken)}"
+            f"{name}: no model is named, and none is installed as {factory!r}. {_suggest(factory)}{''.join(broken)}"
         )
     if len(types) > 1:
         names = ", ".join(sorted(registry.plugin(type_).distribution for type_ in types))
@@ -65,19 +66,19 @@ def training(factory: str) -> str:
     return f"Train a run (spen-run {CONFIGS[factory]} data=FILE --out runs/mine)"
 
 
-def _describe(place: str, factory: str) -> str:
+def _describe_fault(path: str, factory: str) -> str:
     """The fault of a place that holds no run."""
-    if not place:
+    if not path:
         return "an empty name"
-    if Path(place).exists():
+    if Path(path).exists():
         return "which is not a run folder: it holds no config.json"
-    if place not in entry_points(group="spacy_models").names:
+    if path not in entry_points(group="spacy_models").names:
         return "which does not exist"
     registry = Registry()
     plugins = registry.providers("model")
     packages = {name: registry.plugin(f"{plugins[name][0]}.{name}").distribution for name in _list_models(factory)}
-    own = ", ".join(name for name, package in packages.items() if package.replace("-", "_") == place)
-    return "which is a pipeline, not a model" + (f" (its own: {own})" if own else "")
+    names = ", ".join(name for name, package in packages.items() if package.replace("-", "_") == path)
+    return "which is a pipeline, not a model" + (f" (its own: {names})" if names else "")
 
 
 def _list_models(factory: str) -> list[str]:
@@ -86,15 +87,15 @@ def _list_models(factory: str) -> list[str]:
     return [name for name in sorted(Registry().providers("model")) if not name.startswith(others)]
 
 
-def _remedy(factory: str, setting: str = "model") -> str:
+def _suggest(factory: str, setting: str = "model") -> str:
     names = _list_models(factory)
-    start = (
+    advice = (
         f"Name an installed one ({', '.join(names)}), or train one"
         if names
         else "Install one (spen-en has names, tags and roles), or train one"
     )
     config = CONFIGS[factory] if setting == "model" else SETTINGS[setting]
     return (
-        f"{start} (spen-run {config} --out runs/mine) and give its folder: "
+        f"{advice} (spen-run {config} --out runs/mine) and give its folder: "
         f'nlp.add_pipe("{factory}", config={{"{setting}": "runs/mine"}})'
     )

@@ -46,7 +46,9 @@ class SpenPos(WordComponent):
                 "expected attribute='tag' or 'auto'"
             )
         self._columns = list(columns)
-        self.unassigned = frozenset({TAG: "token.tag", POS: "token.pos"}[one] for one in {TAG, POS} - columns.keys())
+        self.unassigned = frozenset(
+            {TAG: "token.tag", POS: "token.pos"}[column] for column in {TAG, POS} - columns.keys()
+        )
         names = [(*row, WHITESPACE[column]) for column, row in columns.items()]
         self._names = sorted({name for row in names for name in row})
         self._number = {tag: i for i, tag in enumerate(tags)}
@@ -68,9 +70,9 @@ class SpenPos(WordComponent):
             tags: list[str] = []
             scores: list[float] = []
             for window, answer in answers:
-                own = slice(window.own_start - window.start, window.own_end - window.start)
-                tags += answer["tags"][own]
-                scores += answer["scores"][own]
+                own_words = slice(window.own_start - window.start, window.own_end - window.start)
+                tags += answer["tags"][own_words]
+                scores += answer["scores"][own_words]
             numbers = np.full(len(doc), len(self._number))
             numbers[reading.places] = [self._number[tag] for tag in tags]
             token_scores = np.full(len(doc), np.nan, dtype=np.float32)
@@ -89,13 +91,13 @@ class SpenPos(WordComponent):
 
 
 def choose_attributes(tags: Sequence[str], attribute: str) -> Mapping[int, Sequence[str]]:
-    """Values of each tag of a run for token attributes; empty if the tags don't fit `attribute`: "auto", "pos" or
-    "tag"."""
+    """The value of each tag of a run for each token attribute; empty if the tags don't fit `attribute`: "auto", "pos"
+    or "tag"."""
     pairs = [tag.partition("+")[::2] for tag in tags]
     if all(fine and coarse in UNIVERSAL for coarse, fine in pairs):  # as in NOUN+NNS
-        both = {TAG: [fine for _, fine in pairs], POS: [coarse for coarse, _ in pairs]}
-        return both if attribute == "auto" else {TAG: both[TAG]} if attribute == "tag" else {POS: both[POS]}
-    universal = all(tag in UNIVERSAL for tag in tags)
-    if attribute == "tag" or (attribute == "auto" and not universal):
+        values = {TAG: [fine for _, fine in pairs], POS: [coarse for coarse, _ in pairs]}
+        return values if attribute == "auto" else {TAG: values[TAG]} if attribute == "tag" else {POS: values[POS]}
+    is_universal = all(tag in UNIVERSAL for tag in tags)
+    if attribute == "tag" or (attribute == "auto" and not is_universal):
         return {TAG: tags}
-    return {POS: tags} if universal else {}
+    return {POS: tags} if is_universal else {}

@@ -14,27 +14,27 @@ import spen_plugins as sp
 from spen_spacy.sharing import join, turns
 
 PADDED = 1024
-"""Most words, or an encoder's pieces of them, in a batch, padding included: larger batches exceed a core's caches and
-take longer per word."""
+"""Maximal number of words, or of an encoder's pieces of them, in a batch, padding included: larger batches exceed a
+core's caches and take longer per word."""
 EXAMPLES = 512
-"""Most examples in a batch."""
+"""Maximal number of examples in a batch."""
 Item = TypeVar("Item")
 
 
 class Run:
     """A predictor of a run folder, or of one that `Predictor.save` wrote.
 
-    With `energy`, predictions have theirs; with `rerank`, the energy chooses from so many of the net's best outputs.
-    `SpenError` as of `spen_plugins.load`; `ConfigError` if the run lacks an energy that is needed.
+    With `energy`, predictions have an energy; with `rerank`, it chooses from this number of the net's best outputs.
+    `SpenError` as in `spen_plugins.load`; `ConfigError` if the run lacks an energy that is needed.
     """
 
     def __init__(
         self, folder: Path, device: str = "cpu", energy: bool = False, rerank: int = 0, precision: str = "no"
     ) -> None:
         if (energy or rerank) and sp.RunFolder.open(folder, mean=not rerank).config().get("energy") is None:
-            asked = f"rerank={rerank}" if rerank else "energy=True"
+            setting = f"rerank={rerank}" if rerank else "energy=True"
             raise sp.ConfigError(
-                f"found {asked}, but {folder} has no energy; use a run that was trained and saved with one"
+                f"found {setting}, but {folder} has no energy; use a run that was trained and saved with one"
             )
         refine = {"type": "rerank", "k": rerank} if rerank else None
         self.predictor = sp.load(folder, device, refine, precision)
@@ -47,7 +47,7 @@ class Run:
         self._encoders = join(self, self.predictor.model, device)
 
     def save(self, folder: Path, apart: bool) -> None:
-        """Write all that prediction needs, the energy only if it is used; `apart` as of `Predictor.save`."""
+        """Writes all that prediction needs, the energy only if it is used; `apart` as in `Predictor.save`."""
         net = self.predictor.model.inference_net
         self.predictor.save(folder, energy=bool(self._options) or net.uses_energy, apart=apart)
 
@@ -58,8 +58,8 @@ class Run:
         with turns(self._encoders, self), self.predictor.keep_casts():
             for rows in cut_batches([*map(self.task.length, examples)]):
                 with self._limit_threads():
-                    some = self.predictor.predict_examples([examples[row] for row in rows], **self._options)
-                for row, answer in zip(rows, some, strict=True):
+                    batch_answers = self.predictor.predict_examples([examples[row] for row in rows], **self._options)
+                for row, answer in zip(rows, batch_answers, strict=True):
                     answers[row] = answer
         return answers
 
@@ -70,8 +70,8 @@ class Run:
             for rows in cut_batches([*map(self.task.length, examples)]):
                 with self._limit_threads():
                     proposals = list(self.predictor.proposals([examples[row] for row in rows]))
-                for proposal, batch, some in proposals:
-                    yield proposal, batch, [rows[i] for i in some]
+                for proposal, batch, indices in proposals:
+                    yield proposal, batch, [rows[i] for i in indices]
 
     def energies(self, proposal: sp.Proposal, batch: sp.Batch) -> list[float]:
         """E(x, y) of each example's decoded output; low is good."""
@@ -79,31 +79,31 @@ class Run:
             return self.predictor.energies(proposal, batch)
 
     def _leave_parents_threads(self) -> None:
-        """Keep a forked process from its parent's thread pool, in which it would hang."""
+        """Keeps a forked process from its parent's thread pool, in which it would hang."""
         if os.getpid() != self._process:
             torch.set_num_threads(1)
             self._process = os.getpid()
 
     @contextmanager
     def _limit_threads(self) -> Iterator[None]:
-        """Limit torch to one thread, except for transformers; restores the number afterwards.
+        """Limits torch to one thread, except for transformers, and restores the number afterwards.
 
         Several threads gain little on small batches. On busy cores, or in a container with fewer cores than the
-        machine, they wait for each other: up to twenty times as long was measured.
+        machine, they wait for each other: up to twenty times the duration was measured.
         """
-        before = torch.get_num_threads()
-        if self._is_large or before == 1:
+        threads = torch.get_num_threads()
+        if self._is_large or threads == 1:
             yield
             return
         torch.set_num_threads(1)
         try:
             yield
         finally:
-            torch.set_num_threads(before)
+            torch.set_num_threads(threads)
 
 
 def cut_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """All rows once, longest first, in batches of at most `PADDED` words and `EXAMPLES` rows; one row at least."""
+    """All rows once, longest first, in batches of at most `PADDED` words and `EXAMPLES` rows, and at least one row."""
     rows: list[int] = []
     width = 1
     for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
@@ -118,7 +118,7 @@ def cut_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def cut_groups(items: Iterable[Item], measure: Callable[[Item], int], size: int, number: int) -> Iterator[list[Item]]:
-    """All items in order, in groups of `number`, or of fewer where these measure `size` or more together."""
+    """All items in order, in groups of `number`, or fewer if these together measure `size` or more."""
     group: list[Item] = []
     total = 0
     for item in items:

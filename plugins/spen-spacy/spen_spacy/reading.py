@@ -23,47 +23,49 @@ class Reading:
         self.doc = doc
         # Three times as fast as token objects, which spaCy creates at each access.
         orths, strings = doc.to_array("ORTH").tolist(), doc.vocab.strings
-        known = {orth: strings[orth] for orth in set(orths)}
-        self._texts = [known[orth] for orth in orths]
+        words_by_orth = {orth: strings[orth] for orth in set(orths)}
+        self._texts = [words_by_orth[orth] for orth in orths]
         self.places = [i for i, text in enumerate(self._texts) if not text.isspace()]
         self.words = self._texts if len(self.places) == len(doc) else [self._texts[i] for i in self.places]
 
     def pieces(self, sentences: Sentences, otherwise: Literal["doc", "rule"]) -> list[tuple[int, int]]:
-        """Start and end (exclusive) of each piece, in words. "auto" are the doc's sentences if it has any, else pieces
-        as `otherwise`; "doc" is the whole doc; "rule" splits after final punctuation and at blank lines."""
+        """Start and end (exclusive) of each piece, in words. "auto": the doc's sentences if it has any, else pieces as
+        for `otherwise`; "doc": the whole doc; "rule": split after final punctuation and at blank lines."""
         if not self.words:
             return []
         if sentences == "auto":
             sentences = "auto" if self.doc.has_annotation("SENT_START") else otherwise
-        cuts = {"auto": self._starts, "rule": self._split_by_rule, "doc": list}[sentences]()
+        cuts = {"auto": self._find_starts, "rule": self._split_by_rule, "doc": list}[sentences]()
         return list(pairwise([0, *cuts, len(self.words)]))
 
-    def _starts(self) -> list[int]:
+    def _find_starts(self) -> list[int]:
         """First words of the doc's sentences, except the first sentence."""
-        sentence = np.cumsum(self.doc.to_array("SENT_START") == 1)[self.places]
-        return (np.flatnonzero(np.diff(sentence)) + 1).tolist()
+        sentence_numbers = np.cumsum(self.doc.to_array("SENT_START") == 1)[self.places]
+        return (np.flatnonzero(np.diff(sentence_numbers)) + 1).tolist()
 
     def _split_by_rule(self) -> list[int]:
         """Words, except the first, after final punctuation (and closing marks) or after a blank line."""
         cuts, words, places = [], self.words, self.places
-        ended = False
+        is_ended = False
         for i, word in enumerate(words):
-            parted = i > 0 and places[i] - places[i - 1] > 1 and self._blank_line(places[i - 1] + 1, places[i])
-            if parted or (ended and not self._closes(i)):
+            follows_blank = (
+                i > 0 and places[i] - places[i - 1] > 1 and self._has_blank_line(places[i - 1] + 1, places[i])
+            )
+            if follows_blank or (is_ended and not self._closes(i)):
                 cuts.append(i)
-                ended = False
+                is_ended = False
             if word[-1] in _FINAL and not word.strip(_FINAL):
-                ended = True
+                is_ended = True
         return cuts
 
     def _closes(self, i: int) -> bool:
-        """True if word `i`, after final punctuation, is still part of it; of straight quotes those without a space."""
+        """True if word `i`, after final punctuation, belongs to it; a straight quote only without a space before it."""
         word = self.words[i]
         if word in _STRAIGHT:
             return self.places[i] - self.places[i - 1] == 1 and not self.doc[self.places[i - 1]].whitespace_
         return word in _CLOSING or not word.strip(_FINAL)
 
-    def _blank_line(self, start: int, end: int) -> bool:
+    def _has_blank_line(self, start: int, end: int) -> bool:
         """True if the whitespace tokens from `start` to `end` hold a blank line."""
         return "".join(self._texts[start:end]).count("\n") > 1
 
@@ -78,7 +80,7 @@ class Window(NamedTuple):
 
 
 def windows(start: int, end: int, size: int) -> Iterator[Window]:
-    """Overlapping windows over words `start` to `end`, a word belongs to that where it is farthest from an edge."""
+    """Overlapping windows over words `start` to `end`; a word belongs to the one where it is farthest from an edge."""
     if end - start <= size:
         yield Window(start, end, start, end)
         return
@@ -90,8 +92,8 @@ def windows(start: int, end: int, size: int) -> Iterator[Window]:
 
 
 def around(place: int, start: int, end: int, size: int) -> Window:
-    """The window of at most `size` words of `start` to `end` around `place`: three eighths of it, or as many words as
-    there are, on each side. It is the same for most places near each other, and can be read once for them."""
+    """The window of at most `size` words of `start` to `end` around `place`, with three eighths of it on each side, or
+    all words there. Most places near each other have the same window, which is read once for them."""
     step = max(1, size // 4)
     first = start + (place - start - (size - step) // 2) // step * step
     first = max(start, min(first, end - size))
@@ -109,11 +111,11 @@ class Entity(NamedTuple):
 
 
 def drop_overlaps(spans: Sequence[Entity]) -> list[Entity]:
-    """Spans from left to right; the more probable of two that overlap."""
-    kept: list[Entity] = []
+    """Spans from left to right, without the less probable of two that overlap."""
+    chosen: list[Entity] = []
     for span in sorted(spans):
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-        elif span.score > kept[-1].score:
-            kept[-1] = span
-    return kept
+        if not chosen or span.start >= chosen[-1].end:
+            chosen.append(span)
+        elif span.score > chosen[-1].score:
+            chosen[-1] = span
+    return chosen

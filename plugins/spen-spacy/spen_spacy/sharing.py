@@ -16,18 +16,18 @@ from torch import Tensor, nn
 import spen_plugins as sp
 
 PIECES = 50_000
-"""Most word pieces whose vectors are kept."""
+"""Maximal number of word pieces whose vectors are kept."""
 NEEDED = {"input_ids", "attention_mask"}
 INPUTS = NEEDED | {"token_type_ids"}
-"""Inputs of an encoder that is asked for vectors of pieces; with any other, nothing is remembered."""
+"""Inputs of an encoder for vectors of pieces; with any other input, nothing is kept."""
 
 
 class SharedEncoder:
-    """An encoder of several users, runs, with the vectors of what it has read in this round.
+    """An encoder of several users, which are runs, with the vectors of the inputs that it has read in this round.
 
-    Every user predicts once for a batch of docs. One that predicts again begins the next batch, a new round; after the
-    last user's turn nothing is kept. Vectors are found by the encoder's very inputs, so that they are right in any
-    case, to rounding: in another batch the encoder's sums are of other lengths.
+    Every user predicts once for a batch of docs. A user that predicts again begins the next batch, and a new round;
+    after the last user's turn, no vectors are kept. The keys of vectors are the encoder's inputs, so that vectors are
+    always right, up to rounding: in another batch the encoder's sums have other lengths.
     """
 
     def __init__(self, network: sp.FeatureNetwork, device: str) -> None:
@@ -37,47 +37,47 @@ class SharedEncoder:
         self._served: WeakSet[Any] = WeakSet()
         self._vectors: dict[bytes, Tensor] = {}
         self._pieces = 0
-        self._turn = False
+        self._is_active = False
         encoder: Any = network.shared_part()
         self._read = encoder.forward
         encoder.forward = self._forward  # not a wrapper, which would change the weights' names
 
     @contextmanager
     def turn(self, user: Any) -> Iterator[None]:
-        """A user predicts for a batch."""
+        """The turn of a user, which predicts for a batch."""
         if user in self._served:
             self.forget()
         self._served.add(user)
-        self._turn = len(self.users) > 1
+        self._is_active = len(self.users) > 1
         try:
             yield
         finally:
-            self._turn = False
+            self._is_active = False
             if len(self._served) == len(self.users):
                 self.forget()
 
     def forget(self) -> None:
-        """Drop all vectors; the next round begins."""
+        """Drops all vectors, and begins the next round."""
         self._vectors, self._pieces = {}, 0
         self._served.clear()
 
     def _forward(self, *args: Any, **inputs: Any) -> Any:
-        if args or not self._turn or not NEEDED <= inputs.keys() <= INPUTS or torch.is_grad_enabled():
+        if args or not self._is_active or not NEEDED <= inputs.keys() <= INPUTS or torch.is_grad_enabled():
             return self._read(*args, **inputs)
         lengths = inputs["attention_mask"].sum(1).tolist()
-        keys = _keys(inputs, lengths)
-        known = {key: self._vectors[key] for key in keys if key in self._vectors}
-        new = {key: row for row, key in enumerate(keys) if key not in known}
-        if new:
-            rows, width = list(new.values()), max(lengths[row] for row in new.values())
+        keys = _make_keys(inputs, lengths)
+        states_by_key = {key: self._vectors[key] for key in keys if key in self._vectors}
+        new_rows = {key: row for row, key in enumerate(keys) if key not in states_by_key}
+        if new_rows:
+            rows, width = list(new_rows.values()), max(lengths[row] for row in new_rows.values())
             states = self._read(**{name: value[rows, :width] for name, value in inputs.items()}).last_hidden_state
-            for (key, row), vectors in zip(new.items(), states, strict=True):
-                known[key] = vectors[: lengths[row]]
-            self._keep({key: known[key] for key in new})
-        first = next(iter(known.values()))
-        states = first.new_zeros(*inputs["input_ids"].shape, first.shape[-1])
+            for (key, row), vectors in zip(new_rows.items(), states, strict=True):
+                states_by_key[key] = vectors[: lengths[row]]
+            self._keep({key: states_by_key[key] for key in new_rows})
+        example = next(iter(states_by_key.values()))
+        states = example.new_zeros(*inputs["input_ids"].shape, example.shape[-1])
         for row, key in enumerate(keys):
-            states[row, : lengths[row]] = known[key]
+            states[row, : lengths[row]] = states_by_key[key]
         return SimpleNamespace(last_hidden_state=states)
 
     def _keep(self, vectors: dict[bytes, Tensor]) -> None:
@@ -92,14 +92,17 @@ _LOCK = Lock()
 
 
 def join(user: Any, model: nn.Module, device: str) -> list[SharedEncoder]:
-    """The encoders of a model, each in place of its own the equal one that is in use already, if there is one; of equal
-    encoders in it one is shared. The user, who predicts with the model, isn't kept alive."""
+    """The encoders of a model. An equal encoder that is in use already takes the place of the model's own, and equal
+    encoders in the model become one. The user, which predicts with the model, isn't kept alive."""
     joined: list[SharedEncoder] = []
     for network in [part for part in model.modules() if isinstance(part, sp.FeatureNetwork)]:
         if network.shared_part() is None:
             continue
         with _LOCK:
-            shared = next((one for one in _SHARED if one.device == device and _are_equal(one.network, network)), None)
+            shared = next(
+                (encoder for encoder in _SHARED if encoder.device == device and _are_equal(encoder.network, network)),
+                None,
+            )
             if shared in joined:
                 continue
             if shared is None:
@@ -121,7 +124,7 @@ def turns(encoders: Sequence[SharedEncoder], user: Any) -> Iterator[None]:
         yield
 
 
-def _keys(inputs: dict[str, Tensor], lengths: Sequence[int]) -> list[bytes]:
+def _make_keys(inputs: dict[str, Tensor], lengths: Sequence[int]) -> list[bytes]:
     """The encoder's input in each row, without padding, and its precision."""
     ids = inputs["input_ids"]
     types = inputs.get("token_type_ids", torch.zeros_like(ids))
@@ -130,19 +133,20 @@ def _keys(inputs: dict[str, Tensor], lengths: Sequence[int]) -> list[bytes]:
     return [half + row[:, :length].tobytes() for row, length in zip(rows, lengths, strict=True)]
 
 
-def _are_equal(some: sp.FeatureNetwork, other: sp.FeatureNetwork) -> bool:
+def _are_equal(network: sp.FeatureNetwork, other: sp.FeatureNetwork) -> bool:
     """True for networks of one class whose encoders have the same architecture, weights and precision."""
-    if _describe(some) != _describe(other):
+    if _describe(network) != _describe(other):
         return False
-    ours, theirs = some.shared_part().state_dict(), other.shared_part().state_dict()
-    return ours.keys() == theirs.keys() and all(
-        tensor.dtype == theirs[name].dtype and torch.equal(tensor, theirs[name]) for name, tensor in ours.items()
+    state, other_state = network.shared_part().state_dict(), other.shared_part().state_dict()
+    return state.keys() == other_state.keys() and all(
+        tensor.dtype == other_state[name].dtype and torch.equal(tensor, other_state[name])
+        for name, tensor in state.items()
     )
 
 
 def _describe(network: sp.FeatureNetwork) -> str:
     encoder = network.shared_part()
-    settings = getattr(encoder, "config", None)
-    table = {} if settings is None else {k: v for k, v in settings.to_dict().items() if k != "_name_or_path"}
-    own = {key: getattr(network.config, key) for key in network.shareable if key != "model"}
-    return json.dumps([repr(type(network)), table, own, repr(encoder)], sort_keys=True, default=repr)
+    config = getattr(encoder, "config", None)
+    architecture = {} if config is None else {k: v for k, v in config.to_dict().items() if k != "_name_or_path"}
+    options = {key: getattr(network.config, key) for key in network.shareable if key != "model"}
+    return json.dumps([repr(type(network)), architecture, options, repr(encoder)], sort_keys=True, default=repr)

@@ -46,7 +46,7 @@ class SpenSrl(WordComponent):
         others = ("predicates_model", "senses_model")
         places |= self._find_named(setting for setting in others if self.settings[setting] is not None)
         if "predicates" in self.parts and "predicates" not in places:
-            self.load_part("model", places["model"])  # raises if this is no model of roles
+            self.load_part("model", places["model"])  # raises an error if this is no model of roles
             raise ConfigError(
                 f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run predicates) "
                 'and give its folder as predicates_model, or set predicates="verbs"'
@@ -63,9 +63,9 @@ class SpenSrl(WordComponent):
         elif part == "model":
             if not isinstance(run.task, SemanticRoles):
                 is_tagger = isinstance(run.task, Tagging) and "B-V" in run.task.space.tags
-                found = "tags predicates, for predicates_model" if is_tagger else "does not label semantic roles"
+                fault = "tags predicates, for predicates_model" if is_tagger else "does not label semantic roles"
                 raise ConfigError(
-                    f"{self.name}: found a run that {found}; expected a model of task 'srl', as the config `roles` "
+                    f"{self.name}: found a run that {fault}; expected a model of task 'srl', as the config `roles` "
                     "trains"
                 )
         elif not isinstance(run.task, Tagging) or "B-V" not in run.task.space.tags:
@@ -78,12 +78,17 @@ class SpenSrl(WordComponent):
         run = self.run()
         readings = [Reading(doc) for doc in docs]
         chosen = self._find_predicates(readings)
-        examples = [[*self._examples(run, *pair)] for pair in zip(readings, chosen, strict=True)]
-        answers = ask(run, [[example for _, _, example in some] for some in examples])
+        examples = [[*self._make_examples(run, *pair)] for pair in zip(readings, chosen, strict=True)]
+        answers = ask(run, [[example for _, _, example in doc_examples] for doc_examples in examples])
         senses = self._find_senses(readings, chosen)
-        for reading, predicates, asked, found, known in zip(readings, chosen, examples, answers, senses, strict=True):
-            frames = [(w, predicates[place], answer) for (place, w, _), answer in zip(asked, found, strict=True)]
-            self._set(reading, frames, known)
+        for reading, predicates, doc_examples, doc_answers, doc_senses in zip(
+            readings, chosen, examples, answers, senses, strict=True
+        ):
+            frames = [
+                (window, predicates[place], answer)
+                for (place, window, _), answer in zip(doc_examples, doc_answers, strict=True)
+            ]
+            self._set(reading, frames, doc_senses)
 
     def _find_senses(
         self, readings: Sequence[Reading], chosen: Sequence[Predicates]
@@ -94,12 +99,12 @@ class SpenSrl(WordComponent):
             return [[] for _ in readings]
         run = self.run("senses")
         examples = [
-            [example for _, _, example in self._examples(run, reading, predicates)]
+            [example for _, _, example in self._make_examples(run, reading, predicates)]
             for reading, predicates in zip(readings, chosen, strict=True)
         ]
-        return [[(answer["sense"], answer["score"]) for answer in some] for some in ask(run, examples)]
+        return [[(answer["sense"], answer["score"]) for answer in doc_answers] for doc_answers in ask(run, examples)]
 
-    def _examples(self, run: Run, reading: Reading, predicates: Predicates) -> Iterable[tuple[int, Window, Any]]:
+    def _make_examples(self, run: Run, reading: Reading, predicates: Predicates) -> Iterable[tuple[int, Window, Any]]:
         """Each predicate with the window around it and its example."""
         pieces = iter(self.pieces(reading))
         start = end = 0
@@ -140,8 +145,8 @@ class SpenSrl(WordComponent):
         return [word for word, place in enumerate(reading.places) if tokens[place] == VERB]
 
     def _call_predicates(self, reading: Reading) -> list[int]:
-        """Predicates of the user's function, without whitespace."""
-        word = {place: number for number, place in enumerate(reading.places)}
+        """The predicates that the user's function returns, without whitespace."""
+        word_numbers = {place: number for number, place in enumerate(reading.places)}
         words = []
         for token in self.settings["predicates"](reading.doc):
             place = token.i if isinstance(token, Token) else token
@@ -150,8 +155,8 @@ class SpenSrl(WordComponent):
                     f"{self.name}: found the predicate {token!r}; expected predicates(doc) to return tokens of the "
                     "doc or their indices"
                 )
-            if place in word:
-                words.append(word[place])
+            if place in word_numbers:
+                words.append(word_numbers[place])
         return words
 
     def _set(
@@ -177,14 +182,14 @@ class SpenSrl(WordComponent):
         energies = [answer["energy"] for _, _, answer in frames] if self.settings["energy"] else []
         attributes = {STARTS: starts, ENERGIES: energies}
         attributes |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
-        doc.spans.pop(key, None)  # frames that are written last are the last in doc.spans
+        doc.spans.pop(key, None)  # so that the frames written last are the last in doc.spans
         self._warn_of_others(doc)
         doc.spans[key] = group = make_group(doc, key, spans, scores, **attributes)
         keep_frames(doc, spans, group.attrs[SCORES], attributes, pieces)
         self.keep_energy(doc, [answer for _, _, answer in frames])
 
     def _warn_of_others(self, doc: Doc) -> None:
-        """Warn of frames of another component, which `doc._.srl` will no longer show."""
+        """Warns of frames of another component, which `doc._.srl` will no longer show."""
         for other, group in doc.spans.items():
             if STARTS in group.attrs:
                 warnings.warn(
@@ -194,7 +199,7 @@ class SpenSrl(WordComponent):
                 )
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """`srl_p`, `srl_r`, `srl_f` and `srl_per_type` of the spans of `doc.spans`, predicates as V among them.
+        """`srl_p`, `srl_r`, `srl_f` and `srl_per_type` of the spans of `doc.spans`, which include predicates as V.
 
         A span that is an argument of several predicates counts once. The same scores are under `spans_spen_srl_p` and
         so on, which `spacy evaluate --spans-key spen_srl` shows.

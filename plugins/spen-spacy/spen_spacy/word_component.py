@@ -19,10 +19,10 @@ class WordComponent(Component):
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         super().__init__(name, settings)
-        for key, least in (("window", 1), ("rerank", 0)):
+        for key, minimum in (("window", 1), ("rerank", 0)):
             value = settings[key]
-            if not isinstance(value, int) or value < least:  # spaCy lets "4" through
-                raise ConfigError(f"{name}: found {key}={value!r}; expected a whole number, at least {least}")
+            if not isinstance(value, int) or value < minimum:  # spaCy lets "4" through
+                raise ConfigError(f"{name}: found {key}={value!r}; expected a whole number, at least {minimum}")
 
     def pieces(self, reading: Reading) -> list[tuple[int, int]]:
         """The doc's pieces, according to the setting `sentences`."""
@@ -31,15 +31,17 @@ class WordComponent(Component):
     def read(self, run: Run, readings: Sequence[Reading]) -> list[list[tuple[Window, Any]]]:
         """The windows of each doc, with a tagging run's prediction for each."""
         size = self.settings["window"]
-        places = [[window for piece in self.pieces(r) for window in windows(*piece, size)] for r in readings]
-        examples = [
-            [run.task.parse({"words": reading.words[window.start : window.end]}) for window in some]
-            for reading, some in zip(readings, places, strict=True)
+        window_lists = [
+            [window for piece in self.pieces(reading) for window in windows(*piece, size)] for reading in readings
         ]
-        return [list(zip(*pair, strict=True)) for pair in zip(places, ask(run, examples), strict=True)]
+        examples = [
+            [run.task.parse({"words": reading.words[window.start : window.end]}) for window in doc_windows]
+            for reading, doc_windows in zip(readings, window_lists, strict=True)
+        ]
+        return [list(zip(*pair, strict=True)) for pair in zip(window_lists, ask(run, examples), strict=True)]
 
 
 def ask(run: Run, examples: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """The predictions for each doc's examples, all predicted together."""
-    answers = iter(run.predict([example for some in examples for example in some]))
-    return [[next(answers) for _ in some] for some in examples]
+    answers = iter(run.predict([example for doc_examples in examples for example in doc_examples]))
+    return [[next(answers) for _ in doc_examples] for doc_examples in examples]

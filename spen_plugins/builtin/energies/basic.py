@@ -1,5 +1,5 @@
-"""Basic energies: local scores, the linear chain, a weighted sum of energies, each with its own features, and the mean
-of finished runs, fixed."""
+"""Basic energies: local scores, the linear chain, a weighted sum of energies, each with its own features, and the
+fixed mean of finished runs."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Local(Energy):
         scores, mask = _read_scores(features)
         if not self.space.simplex:
             return nn.functional.softplus(scores).sum(-1)
-        each = torch.logsumexp(scores, -1)
-        return (each if mask is None else each * mask).sum(-1)
+        log_sums = torch.logsumexp(scores, -1)
+        return (log_sums if mask is None else log_sums * mask).sum(-1)
 
     def marginals(self, features: tuple[Tensor | LazyScores, Tensor | None]) -> Tensor:
         scores, mask = _read_scores(features)
@@ -85,12 +85,12 @@ class LinearChain(Energy):
         self.end = nn.Parameter(torch.empty(tags).uniform_(-0.02, 0.02))
 
     def encode(self, x: X) -> tuple[Tensor, Tensor | None]:
-        """Local scores, with those of start and end, which are also linear in y."""
+        """Local scores plus those of the start and the end, which are also linear in y."""
         scores, mask = local_scores(self, x), x.mask
-        here = torch.ones_like(scores[..., 0]) if mask is None else mask.to(scores)
-        following = torch.nn.functional.pad(here[:, 1:], (0, 1))
-        preceding = torch.nn.functional.pad(here[:, :-1], (1, 0))
-        first, last = here * (1 - preceding), here * (1 - following)
+        exists = torch.ones_like(scores[..., 0]) if mask is None else mask.to(scores)
+        following = torch.nn.functional.pad(exists[:, 1:], (0, 1))
+        preceding = torch.nn.functional.pad(exists[:, :-1], (1, 0))
+        first, last = exists * (1 - preceding), exists * (1 - following)
         return scores + first.unsqueeze(-1) * self.start + last.unsqueeze(-1) * self.end, mask
 
     def forward(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
@@ -103,28 +103,28 @@ class LinearChain(Energy):
         return -inner_product(scores, y) - pair.sum(-1)
 
     def log_z(self, features: tuple[Tensor, Tensor | None]) -> Tensor:
-        """By forward scores: the energy is that of a linear-chain CRF (Lafferty et al. 2001)."""
+        """ln Z by forward scores; the energy is that of a linear-chain CRF (Lafferty et al. 2001)."""
         return torch.logsumexp(forward_scores(*self._read_chain(features))[:, -1], -1)
 
     def marginals(self, features: tuple[Tensor, Tensor | None]) -> Tensor:
-        """By forward and backward scores."""
+        """Marginals by forward and backward scores."""
         chain = self._read_chain(features)
-        both = torch.softmax(forward_scores(*chain) + backward_scores(*chain), -1)
-        return mask_padding(both.unsqueeze(1), features[1])
+        marginals = torch.softmax(forward_scores(*chain) + backward_scores(*chain), -1)
+        return mask_padding(marginals.unsqueeze(1), features[1])
 
     def _read_chain(self, features: tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tensor, Chain]:
         """Emissions, mask and transitions."""
         scores, mask = at_least_float32(features[0]), features[1]
         if mask is None:
             mask = scores.new_ones(scores.shape[:2], dtype=torch.bool)
-        none = self.start.new_zeros(self.start.shape)  # the scores have start and end in them
-        return scores, mask, Chain(self.pairs, none, none)
+        zeros = self.start.new_zeros(self.start.shape)  # the scores include start and end
+        return scores, mask, Chain(self.pairs, zeros, zeros)
 
     def modes(self, features: tuple[Tensor, Tensor | None], shift: Tensor) -> Tensor:
-        """By Viterbi, over all tag sequences."""
+        """Modes by Viterbi, over all tag sequences."""
         scores, mask = features[0].unsqueeze(1) + shift, features[1]
-        rows = None if mask is None else mask.repeat_interleave(shift.shape[1], 0)
-        tags = viterbi(scores.flatten(0, 1), rows, self.pairs, self.start.new_zeros(self.start.shape))
+        row_mask = None if mask is None else mask.repeat_interleave(shift.shape[1], 0)
+        tags = viterbi(scores.flatten(0, 1), row_mask, self.pairs, self.start.new_zeros(self.start.shape))
         return self.space.one_hot(tags.unflatten(0, shift.shape[:2]), mask).to(shift)
 
 
@@ -146,10 +146,10 @@ class Sum(Energy):
                 "energy 'sum' found no terms; expected a table of named energies, such as "
                 '"terms": {"chain": {"type": "linear_chain"}}'
             )
-        known = ", ".join(repr(name) for name in terms)
+        names = ", ".join(repr(name) for name in terms)
         for name in config.weights:
             if name not in terms:
-                raise ConfigError(f"energy.weights: found {name!r}, which is not a term; expected one of: {known}")
+                raise ConfigError(f"energy.weights: found {name!r}, which is not a term; expected one of: {names}")
         self.terms = name_parts(terms, "energy.terms")
 
     def encode(self, x: X) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class Sum(Energy):
 class MeanOfRuns(Energy):
     """E(x, y) = −ln 1/K Σ_k q_k(y | x) of the inference nets of finished runs, without their dropout: ln Z = 0.
 
-    `init.energy` names the runs. Their weights are fixed. A relaxed y has the `log_prob` that each q_k extends to it:
+    `init.energy` names the runs. Their weights are fixed. For a relaxed y, each q_k's own `log_prob` counts:
     with independent variables, Σ y · ln q_k. Then E(x, ŷ) is an upper bound of the expectation of E under independent
     variables with mean ŷ, and equal to it if all q_k are the same.
     """
@@ -183,7 +183,7 @@ class MeanOfRuns(Energy):
         self.requires_grad_(False)
 
     def train(self, mode: bool = True) -> MeanOfRuns:
-        """Stay in evaluation mode: the nets are finished, and their dropout is off."""
+        """Stays in evaluation mode: the nets are finished, and their dropout is off."""
         return super().train(False)
 
     def encode(self, x: X) -> Proposal:

@@ -39,7 +39,7 @@ class Mlp(FeatureNetwork):
     """Layers of linear, softplus, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
 
     Weights are Kaiming-uniform with the gain of ReLU, biases zero. If inputs are binary or sparse, the first layer sums
-    the weight rows of the non-zero ones, so zeros cost nothing and no dense batch is formed.
+    the weight rows of the non-zero inputs, so zeros cost nothing and no dense batch is formed.
     """
 
     Config = Layers
@@ -52,7 +52,7 @@ class Mlp(FeatureNetwork):
                 "use 'bilstm' or 'transformer' for sentences, 'ngrams' for texts"
             )
         size, width = task.inputs.size, config.hidden[0]
-        self.first = BagLinear(size, width) if task.inputs.listed else _linear(size, width)
+        self.first = BagLinear(size, width) if task.inputs.listed else _make_linear(size, width)
         self.rest = make_rest(config)
         self.output_dim = config.hidden[-1]
 
@@ -63,7 +63,7 @@ class Mlp(FeatureNetwork):
 
 
 class BagLinear(nn.Module):
-    """A linear layer on sparse vectors, given as the indices of non-zero entries, and their values if not 1.
+    """A linear layer on sparse vectors: the indices of non-zero entries, and their values if not all are 1.
 
     `weight` is `(before, after)`, a row per input, the transpose of `nn.Linear`'s.
     """
@@ -82,19 +82,19 @@ class BagLinear(nn.Module):
 def make_rest(config: Layers) -> nn.Sequential:
     """All modules after the first linear layer."""
     layers: list[nn.Module] = []
-    one = config.dropout
-    each = one if isinstance(one, list) else [one] * (len(config.hidden) - 1) + [0.0]
-    for i, (width, dropout) in enumerate(zip(config.hidden, each, strict=True)):
+    setting = config.dropout
+    rates = setting if isinstance(setting, list) else [setting] * (len(config.hidden) - 1) + [0.0]
+    for i, (width, dropout) in enumerate(zip(config.hidden, rates, strict=True)):
         if i:
-            layers.append(_linear(config.hidden[i - 1], width))
+            layers.append(_make_linear(config.hidden[i - 1], width))
         layers.append(nn.Softplus())
         if dropout > 0:
             layers.append(nn.Dropout(dropout))
     return nn.Sequential(*layers)
 
 
-def _linear(before: int, after: int) -> nn.Linear:
-    layer = nn.Linear(before, after)
+def _make_linear(input_size: int, output_size: int) -> nn.Linear:
+    layer = nn.Linear(input_size, output_size)
     nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
     nn.init.zeros_(layer.bias)
     return layer

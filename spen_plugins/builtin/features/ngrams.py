@@ -23,8 +23,8 @@ from spen_plugins.task import Indexer, Task, TextInputs, VectorInputs
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_2 = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
-_KNOWN = 500_000
-"""Most distinct words whose hashes are kept."""
+_CACHE_SIZE = 500_000
+"""Maximal number of distinct words whose hashes are cached."""
 
 BagRows = tuple[np.ndarray, np.ndarray]
 """Distinct rows `(n,)` int32, and their values `(n,)` float32."""
@@ -88,34 +88,34 @@ class NgramIndexer(Indexer):
     A batch has `name.rows` and `name.values` `(total,)`, and `name.offsets` `(batch,)`.
 
     Args:
-        vocabulary: words with their own rows, the first ones; None if words are hashed.
-        config: config of the network; networks with equal settings share an indexer, named by them.
+        vocabulary: words with their own rows, which come first; None if words are hashed.
+        config: config of the network; networks with equal settings share an indexer, named after them.
         normed: if true, a text's values have the L2 norm 1.
     """
 
     def __init__(self, vocabulary: Sequence[str] | None, config: Any, normed: bool = True) -> None:
-        self._number = None if vocabulary is None else {word: i for i, word in enumerate(vocabulary)}
-        self._c, self._own, self._normed = config, len(vocabulary or ()), normed
-        self.size = self._own + config.buckets
+        self._word_numbers = None if vocabulary is None else {word: i for i, word in enumerate(vocabulary)}
+        self._c, self._vocabulary_size, self._normed = config, len(vocabulary or ()), normed
+        self.size = self._vocabulary_size + config.buckets
         low, high = config.characters or (0, 0)
         kind = "words" if vocabulary is not None else "hashes"
         self.name = f"{kind}-{config.words}-{low}-{high}-{config.buckets}{'-normed' * normed}"
-        self._pieces: dict[str, np.ndarray] = {}
+        self._character_rows: dict[str, np.ndarray] = {}
 
     def index(self, words: Sequence[str]) -> BagRows:
         c, rows = self._c, []
-        if self._number is not None:
-            known = map(self._number.get, words)
-            rows.append(np.array([number for number in known if number is not None], dtype=np.int64))
+        if self._word_numbers is not None:
+            numbers = map(self._word_numbers.get, words)
+            rows.append(np.array([number for number in numbers if number is not None], dtype=np.int64))
         if c.buckets:
-            rows += [self._row(grams) for grams in self._word_grams(words)]
+            rows += [self._find_rows(grams) for grams in self._hash_word_grams(words)]
         if c.characters:
-            rows += [self._characters(word) for word in words]
-        different, counts = np.unique(np.concatenate(rows), return_counts=True)
+            rows += [self._find_character_rows(word) for word in words]
+        distinct_rows, counts = np.unique(np.concatenate(rows), return_counts=True)
         values = 1 + np.log(counts)
         if self._normed:
             values /= np.sqrt(values @ values) or 1.0
-        return different.astype(np.int32), values.astype(np.float32)
+        return distinct_rows.astype(np.int32), values.astype(np.float32)
 
     def collate(self, items: Sequence[BagRows]) -> dict[str, Tensor]:
         lengths = np.array([len(rows) for rows, _ in items], dtype=np.int64)
@@ -126,46 +126,48 @@ class NgramIndexer(Indexer):
         }
         return {f"{self.name}.{part}": torch.from_numpy(value) for part, value in tensors.items()}
 
-    def _row(self, hashes: np.ndarray) -> np.ndarray:
-        """Hashes -> rows after those of the vocabulary. Sums of hashes are mixed first: their low bits are weak."""
+    def _find_rows(self, hashes: np.ndarray) -> np.ndarray:
+        """Hashes -> rows after the vocabulary's. Sums of hashes are mixed first, because their low bits are weak."""
         mixed = (hashes ^ (hashes >> _SHIFT)) * _FACTOR_2
-        return self._own + ((mixed ^ (mixed >> _SHIFT)) % np.uint64(self._c.buckets)).astype(np.int64)
+        return self._vocabulary_size + ((mixed ^ (mixed >> _SHIFT)) % np.uint64(self._c.buckets)).astype(np.int64)
 
-    def _word_grams(self, words: Sequence[str]) -> list[np.ndarray]:
+    def _hash_word_grams(self, words: Sequence[str]) -> list[np.ndarray]:
         """Hashes of n-grams, by n; in an n-gram all unknown words are equal."""
-        number = self._number
+        word_numbers = self._word_numbers
         hashes = np.fromiter(
-            (stable_hash(word if number is None or word in number else "") for word in words), np.uint64, len(words)
+            (stable_hash(word if word_numbers is None or word in word_numbers else "") for word in words),
+            np.uint64,
+            len(words),
         )
-        grams, all_of_them = hashes, [hashes] if number is None else []
+        grams, hashes_by_n = hashes, [hashes] if word_numbers is None else []
         for n in range(2, min(self._c.words, len(words)) + 1):
             grams = grams[:-1] * _FACTOR + hashes[n - 1 :]
-            all_of_them.append(grams)
-        return all_of_them
+            hashes_by_n.append(grams)
+        return hashes_by_n
 
-    def _characters(self, word: str) -> np.ndarray:
+    def _find_character_rows(self, word: str) -> np.ndarray:
         """Rows of a word's character n-grams, with `<` and `>` at its ends; none if the word is shorter."""
-        if word in self._pieces:
-            return self._pieces[word]
+        if word in self._character_rows:
+            return self._character_rows[word]
         low, high = self._c.characters
-        inside = f"<{word}>"
-        grams = [inside[i : i + n] for n in range(low, min(high, len(inside)) + 1) for i in range(len(inside) - n + 1)]
-        rows = self._row(np.array([stable_hash(f"#{gram}") for gram in grams], dtype=np.uint64))
-        if len(self._pieces) < _KNOWN:
-            self._pieces[word] = rows
+        text = f"<{word}>"
+        grams = [text[i : i + n] for n in range(low, min(high, len(text)) + 1) for i in range(len(text) - n + 1)]
+        rows = self._find_rows(np.array([stable_hash(f"#{gram}") for gram in grams], dtype=np.uint64))
+        if len(self._character_rows) < _CACHE_SIZE:
+            self._character_rows[word] = rows
         return rows
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHE_SIZE)
 def stable_hash(text: str) -> int:
-    """64 bits of BLAKE2b: the same in every process and on every machine, which Python's own `hash` isn't."""
+    """64 bits of BLAKE2b: the same in every process and on every machine, unlike Python's own `hash`."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 class Bag(FeatureNetwork):
     """Vectors as they are, or the tf-idf values of a text's n-grams with L2 norm 1: `(batch, size)`.
 
-    It has no parameters. idf is ln((1 + n) / (1 + n with the n-gram)) + 1 over the texts of `learn`, before that 1.
+    It has no parameters. idf is ln((1 + n) / (1 + n with the n-gram)) + 1 over the texts of `learn`, and 1 before that.
     """
 
     class Config(Grams):
@@ -189,14 +191,14 @@ class Bag(FeatureNetwork):
         return None if self._indexer is None else (self._indexer.name, self._indexer)
 
     def learn(self, batches: Iterable[X]) -> None:
-        """Set the idf of texts' n-grams from training texts."""
+        """Sets the idf of texts' n-grams from training texts."""
         if self._indexer is None:
             return
-        texts, having = 0, np.zeros(self.output_dim)
+        texts, text_counts = 0, np.zeros(self.output_dim)
         for x in batches:
             texts += x.size
-            having += np.bincount(x.inputs[f"{self._indexer.name}.rows"].cpu().numpy(), minlength=self.output_dim)
-        self.idf.copy_(torch.from_numpy(np.log((1 + texts) / (1 + having)) + 1))
+            text_counts += np.bincount(x.inputs[f"{self._indexer.name}.rows"].cpu().numpy(), minlength=self.output_dim)
+        self.idf.copy_(torch.from_numpy(np.log((1 + texts) / (1 + text_counts)) + 1))
 
     def lists(self, x: X) -> tuple[Tensor, Tensor, Tensor]:
         """Rows of a batch as lists of entries: `row`, `column` and `value` of each, `(total,)`."""

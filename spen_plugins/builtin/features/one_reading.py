@@ -28,7 +28,7 @@ class OneReading(FeatureNetwork):
 
     The reader encodes each sentence of the batch once, without the mark: s_t. A head runs for each mark (predicate) p:
     relu(U s_t + V s_p + d(t − p)), where d is a table of distances, under bidirectional LSTMs over the tokens. A task
-    that `SharesSentences` tells which rows share one; of any other task, each row is read.
+    that `SharesSentences` says which rows share a sentence; for any other task, the reader encodes each row.
     """
 
     parts: ClassVar[Mapping[str, str]] = {"reader": "features"}
@@ -68,7 +68,7 @@ class OneReading(FeatureNetwork):
 
     @classmethod
     def make_inner_task(cls, task: Task) -> Task:
-        """The task without its mark, whose indexers are those of whole sentences."""
+        """The task without its mark, with the indexers of whole sentences."""
         if not isinstance(task.inputs, WordInputs):
             return task
         inner = copy(task)
@@ -81,17 +81,17 @@ class OneReading(FeatureNetwork):
         mask = token_mask(x)
         sentences, row = _find_sentences(x)
         states = self.reader(sentences)
-        at = (x.inputs[self._mark] > 0).int().argmax(1)
-        far = self.config.far
-        distance = torch.arange(mask.shape[1], device=mask.device) - at.unsqueeze(1)
-        marked = self.token_part(states)[row] + self.mark_part(states[row, at]).unsqueeze(1)
-        h = torch.relu(marked + self.distances(distance.clamp(-far, far) + far))
+        positions = (x.inputs[self._mark] > 0).int().argmax(1)
+        limit = self.config.far
+        distance = torch.arange(mask.shape[1], device=mask.device) - positions.unsqueeze(1)
+        combined = self.token_part(states)[row] + self.mark_part(states[row, positions]).unsqueeze(1)
+        h = torch.relu(combined + self.distances(distance.clamp(-limit, limit) + limit))
         p = self.config.dropout if self.training else 0.0
         return run_lstms(h, mask, self.forwards, self.backwards, partial(drop_words, p=p)) * mask.unsqueeze(-1)
 
 
 def _find_sentences(x: X) -> tuple[X, Tensor]:
-    """The different sentences of a batch, and the number of each row's, `(batch,)`; every row if `x` tells none."""
+    """The distinct sentences of a batch, and the index of each row's, `(batch,)`; all rows if `x` has no sentences."""
     if "sentence" not in x.inputs:
         return x, torch.arange(x.size, device=x.inputs["words"].device)
     inputs = {name.removeprefix(WHOLE): value for name, value in x.inputs.items() if name.startswith(WHOLE)}

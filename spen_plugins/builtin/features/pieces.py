@@ -16,8 +16,8 @@ from torch import Tensor
 from spen_plugins.task import Indexer
 
 REMEMBERED = 2000
-"""Sentences whose pieces are kept, the last that were read, for the runs of a process whose tokenisers are equal: the
-components of a pipeline each read a batch of sentences after the others."""
+"""Number of the last sentences whose pieces are cached, for runs of a process with equal tokenisers: the components of
+a pipeline read the same batch of sentences one after the other."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Pieces:
     Args:
         ids: `(window, piece)` ids of the pieces, special ones included.
         owner: `(window, piece)` word of each piece, -1 for special ones.
-        first: `(token,)` first piece of each word, in the window where it has most context: a place in the windows one
-            after the other.
+        first: `(token,)` first piece of each word, in the window where it has most context: an index into the
+            concatenated windows.
     """
 
     ids: np.ndarray
@@ -38,7 +38,7 @@ class Pieces:
 
 class PieceIndexer(Indexer):
     """Words -> word pieces: `X.inputs` gets `NAME.ids` and `NAME.owner` (-2 padding), `(batch, window * piece)`,
-    `NAME.first` `(batch, token)`, -1 on padding, and `NAME.windows` `(batch, window)`, 1 for those that exist.
+    `NAME.first` `(batch, token)`, -1 on padding, and `NAME.windows` `(batch, window)`, 1 for windows that exist.
 
     A sentence with more pieces than the model's positions is read in windows, which share a quarter of their pieces.
     """
@@ -61,39 +61,39 @@ class PieceIndexer(Indexer):
         ids = np.full((len(items), windows, width), self._tokenizer.pad_token_id or 0, dtype=np.int64)
         owner = np.full((len(items), windows, width), -2, dtype=np.int64)
         first = np.full((len(items), max(1, *(len(item.first) for item in items))), -1, dtype=np.int64)
-        there = np.zeros((len(items), windows), dtype=np.int64)
+        exists = np.zeros((len(items), windows), dtype=np.int64)
         for i, item in enumerate(items):
-            count, own = item.ids.shape
-            ids[i, :count, :own], owner[i, :count, :own], there[i, :count] = item.ids, item.owner, 1
-            first[i, : len(item.first)] = item.first // own * width + item.first % own
-        tensors = {"ids": ids, "owner": owner, "first": first, "windows": there}
+            count, size = item.ids.shape
+            ids[i, :count, :size], owner[i, :count, :size], exists[i, :count] = item.ids, item.owner, 1
+            first[i, : len(item.first)] = item.first // size * width + item.first % size
+        tensors = {"ids": ids, "owner": owner, "first": first, "windows": exists}
         return {f"{self.name}.{part}": torch.from_numpy(t.reshape(len(t), -1)) for part, t in tensors.items()}
 
 
 class _Reader:
-    """Cuts sentences in pieces, and remembers the last ones."""
+    """Cuts sentences into pieces, and caches those of the last sentences."""
 
     def __init__(self, tokenizer: Any, longest: int) -> None:
         self._tokenizer, self._longest = tokenizer, longest
         self.index: Callable[[tuple[str, ...]], Pieces] = lru_cache(REMEMBERED)(self._index)
 
     def _index(self, words: tuple[str, ...]) -> Pieces:
-        encoded = self._tokenizer(list(words) or [""], is_split_into_words=True, truncation=False, verbose=False)
+        encoding = self._tokenizer(list(words) or [""], is_split_into_words=True, truncation=False, verbose=False)
         # An encoder needs a piece, and a tokeniser without special ones may find none.
-        ids = np.array(encoded["input_ids"] or [_filler(self._tokenizer)], dtype=np.int64)
-        owner = np.array([-1 if word is None else word for word in encoded.word_ids() or [None]], dtype=np.int64)
-        inside = np.flatnonzero(owner >= 0)
-        begin, end = (inside[0], inside[-1] + 1) if len(inside) else (len(ids), len(ids))
+        ids = np.array(encoding["input_ids"] or [_find_filler(self._tokenizer)], dtype=np.int64)
+        owner = np.array([-1 if word is None else word for word in encoding.word_ids() or [None]], dtype=np.int64)
+        word_pieces = np.flatnonzero(owner >= 0)
+        begin, end = (word_pieces[0], word_pieces[-1] + 1) if len(word_pieces) else (len(ids), len(ids))
         room = max(1, self._longest - begin - (len(ids) - end))
         starts = find_window_starts(end - begin, room)
         size = min(room, end - begin)
         places = [np.r_[:begin, begin + start : begin + start + size, end : len(ids)] for start in starts]
-        first = _find_first(owner[begin:end], len(words), starts, size, begin, len(places[0]))
+        first = _find_first_pieces(owner[begin:end], len(words), starts, size, begin, len(places[0]))
         return Pieces(np.stack([ids[place] for place in places]), np.stack([owner[place] for place in places]), first)
 
 
-def _filler(tokenizer: Any) -> int:
-    """The piece of a sentence without any."""
+def _find_filler(tokenizer: Any) -> int:
+    """The piece for a sentence that has none."""
     ids = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
     return next(piece for piece in ids if piece is not None)
 
@@ -102,11 +102,11 @@ _READERS: WeakValueDictionary[tuple[bytes, int], _Reader] = WeakValueDictionary(
 
 
 def _find_reader(tokenizer: Any, longest: int) -> _Reader:
-    """The reader of all equal tokenisers, or one of its own for a tokeniser that can't be compared."""
-    fast = getattr(tokenizer, "backend_tokenizer", None)
-    if fast is None:
+    """The reader that equal tokenisers share; a new one for a tokeniser that can't be compared."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
         return _Reader(tokenizer, longest)
-    key = hashlib.sha256(f"{type(tokenizer)} {_filler(tokenizer)} {fast.to_str()}".encode()).digest(), longest
+    key = hashlib.sha256(f"{type(tokenizer)} {_find_filler(tokenizer)} {backend.to_str()}".encode()).digest(), longest
     reader = _READERS.get(key)
     if reader is None:
         reader = _READERS[key] = _Reader(tokenizer, longest)
@@ -114,30 +114,32 @@ def _find_reader(tokenizer: Any, longest: int) -> _Reader:
 
 
 def find_window_starts(pieces: int, room: int) -> list[int]:
-    """First pieces of the windows of a sentence, which are of one size and share at least a quarter of it."""
+    """First pieces of the windows of a sentence, which have one size and share at least a quarter of it."""
     last = max(0, pieces - room)
     return [*range(0, last, max(1, room - room // 4)), last]
 
 
-def _find_first(owner: np.ndarray, words: int, starts: Sequence[int], size: int, begin: int, width: int) -> np.ndarray:
+def _find_first_pieces(
+    owner: np.ndarray, words: int, starts: Sequence[int], size: int, begin: int, width: int
+) -> np.ndarray:
     """`Pieces.first` of each word.
 
     Args:
         owner: word of each piece, without special ones.
         words: number of words.
         starts, size: the windows, in pieces.
-        begin: number of special pieces before a window's.
+        begin: number of special pieces at a window's beginning.
         width: number of pieces in a window, special ones included.
     """
-    first, seen = np.zeros(words, dtype=np.int64), np.zeros(words, dtype=bool)
+    first, has_piece = np.zeros(words, dtype=np.int64), np.zeros(words, dtype=bool)
     if len(owner):
         changes = np.flatnonzero(np.diff(owner, prepend=-1, append=-1))
-        low, high = changes[:-1], changes[1:]
-        # A word's context is the nearer of a window's ends; below 0 of a word that the window has a part of.
-        context = np.stack([np.minimum(low - start, start + size - high) for start in starts])
+        word_starts, word_ends = changes[:-1], changes[1:]
+        # A word's context is its distance to the nearer end of a window; negative if the window cuts the word.
+        context = np.stack([np.minimum(word_starts - start, start + size - word_ends) for start in starts])
         best = context.argmax(0)
-        first[owner[low]] = best * width + begin + np.maximum(low - np.array(starts)[best], 0)
-        seen[owner[low]] = True
-    for i in np.flatnonzero(~seen):  # a word without any piece (a control character)
+        first[owner[word_starts]] = best * width + begin + np.maximum(word_starts - np.array(starts)[best], 0)
+        has_piece[owner[word_starts]] = True
+    for i in np.flatnonzero(~has_piece):  # a word without any piece (a control character)
         first[i] = first[i - 1] if i else 0
     return first

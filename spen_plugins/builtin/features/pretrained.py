@@ -1,4 +1,4 @@
-"""Encoders and tokenisers of Hugging Face, loaded from a folder or the hub without trust in what is there."""
+"""Encoders and tokenisers of Hugging Face, loaded from a folder or the hub, neither of which is trusted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ UNKNOWN = ["\N{CUNEIFORM SIGN A}"]
 _NO_ADAPTERS = "no-adapters"
 """Folder without adapters that transformers searches once peft is installed: their config may name another model."""
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-"""Names that models give the dropout of attention's weights."""
+"""Names of the dropout of attention's weights in models' configs."""
 
 
 def load(model: str, attention: str = "eager", attention_dropout: float | None = None) -> tuple[nn.Module, Any]:
     """An encoder in float32, and its fast tokeniser.
 
-    Code that comes with a model is never run, pickled weights are never read, and of a folder nothing is fetched.
+    Code that comes with a model is never run, pickled weights are never read, and nothing is fetched for a folder.
 
     Args:
         model: a folder, the name of a model on the hub, or a short name, `minilm` or `mpnet`.
@@ -37,8 +37,8 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
         attention_dropout: dropout of attention's weights; None: the model's own.
 
     Raises:
-        ConfigError: it can't be loaded, lacks weights, has no such dropout, or doesn't encode a sentence; with the
-            reason.
+        ConfigError: the model can't be loaded, lacks weights, has no such dropout, or doesn't encode a sentence; the
+            message gives the reason.
     """
     from transformers.utils import logging
 
@@ -55,7 +55,7 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
         _check_sentence(encoder, tokenizer)
     except ConfigError:
         raise
-    except Exception as error:  # of transformers, its tokenisers, safetensors and torch, whatever a file holds
+    except Exception as error:  # from transformers, its tokenisers, safetensors or torch, depending on the files
         raise ConfigError(
             f"features.model: found {model!r}, which could not be loaded ({_explain(error)}); expected a folder with "
             "config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a model "
@@ -74,31 +74,31 @@ def find_longest(encoder: nn.Module, tokenizer: Any) -> int:
     """Maximal number of pieces in a sentence, special ones included."""
     positions = getattr(encoder.config, "max_position_embeddings", None) or 512
     tables = (part for name, part in encoder.named_modules() if name.endswith("position_embeddings"))
-    padding = (getattr(table, "padding_idx", None) for table in tables)
+    padding_indices = (getattr(table, "padding_idx", None) for table in tables)
     # Models whose padding has a position, as RoBERTa's, count the others from after it.
-    positions -= max((place + 1 for place in padding if place is not None), default=0)
+    positions -= max((index + 1 for index in padding_indices if index is not None), default=0)
     return min(positions, tokenizer.model_max_length)
 
 
 def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    there = {"trust_remote_code": False, "local_files_only": Path(model).is_dir()}
-    settings = AutoConfig.from_pretrained(model, **there)
+    source_options = {"trust_remote_code": False, "local_files_only": Path(model).is_dir()}
+    settings = AutoConfig.from_pretrained(model, **source_options)
     if getattr(settings, "quantization_config", None) is not None:
         raise ValueError("found quantised weights (quantization_config); expected floats")
     settings._attn_implementation = "eager"  # config.json may name another, even a kernel to fetch from the hub
     settings.output_attentions = False  # fused kernels have none, and nobody here asks for them
     if attention_dropout is not None:
         setattr(settings, _find_attention_dropout(model, settings), attention_dropout)
-    spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
-    tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
+    space_option = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
+    tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **source_options, **space_option)
     _separate_words(tokenizer)
-    kind = {"dtype": torch.float32, "attn_implementation": "eager"}
+    model_options = {"dtype": torch.float32, "attn_implementation": "eager"}
     is_weightless = (Path(model) / WEIGHTLESS).exists()
     if is_weightless:
         with _skip_drawing():  # the run's own weights follow
-            encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
+            encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **model_options), []
         encoder.tie_weights()
         for weight in encoder.parameters():
             weight.data.zero_()  # memory that nobody wrote may hold NaN
@@ -109,8 +109,8 @@ def _read(model: str, attention_dropout: float | None) -> tuple[nn.Module, Any]:
             use_safetensors=True,
             output_loading_info=True,
             adapter_kwargs={"subfolder": _NO_ADAPTERS},
-            **there,
-            **kind,
+            **source_options,
+            **model_options,
         )
         missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if missing:  # transformers would draw them
@@ -133,33 +133,33 @@ def _skip_drawing() -> AbstractContextManager[None]:
 
 
 def _separate_words(tokenizer: Any) -> None:
-    """Let a tokeniser that marks spaces read each word of a sentence as after a space, as in a text.
+    """Makes a tokeniser that marks spaces read each word of a sentence as if after a space, as in a text.
 
-    Not by the options of ByteLevel and Metaspace: after a pre-tokeniser that splits words, they mark each part.
+    The options of ByteLevel and Metaspace don't serve: after a pre-tokeniser that splits words, they mark each part.
     """
     from tokenizers.normalizers import Prepend, Sequence
 
     if not tokenizer.is_fast or not _glues_words(tokenizer.backend_tokenizer):
         return
-    fast = tokenizer.backend_tokenizer
+    backend = tokenizer.backend_tokenizer
     space = Prepend(" ")
-    fast.normalizer = space if fast.normalizer is None else Sequence([fast.normalizer, space])
-    if _glues_words(fast):
+    backend.normalizer = space if backend.normalizer is None else Sequence([backend.normalizer, space])
+    if _glues_words(backend):
         raise ValueError("its tokeniser ignores the spaces between the words of a sentence")
 
 
-def _glues_words(fast: Any) -> bool:
-    """True if a tokeniser marks the spaces between words in a text, and not before words given one by one."""
+def _glues_words(backend: Any) -> bool:
+    """True if a tokeniser marks the spaces between words in a text, but not before words that it gets one by one."""
 
     def read(text: str) -> str:
-        text = text if fast.normalizer is None else fast.normalizer.normalize_str(text)
-        return "".join(piece for piece, _ in fast.pre_tokenizer.pre_tokenize_str(text))
+        text = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
+        return "".join(piece for piece, _ in backend.pre_tokenizer.pre_tokenize_str(text))
 
-    return fast.pre_tokenizer is not None and read("a a") in ("aĠa", "a▁a")
+    return backend.pre_tokenizer is not None and read("a a") in ("aĠa", "a▁a")
 
 
 def _find_attention_dropout(model: str, settings: Any) -> str:
-    """The name that a model gives the dropout of attention's weights."""
+    """The name of the dropout of attention's weights in a model's config."""
     for name in _ATTENTION_DROPOUT:
         if hasattr(settings, name):
             return name
@@ -170,7 +170,7 @@ def _find_attention_dropout(model: str, settings: Any) -> str:
 
 
 def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:
-    """Encode a sentence: an encoder and a tokeniser that don't fit fail here, not in training."""
+    """Encodes a sentence, so that an encoder and a tokeniser that don't fit fail here, not in training."""
     rows = encoder.get_input_embeddings().num_embeddings
     largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= rows:
@@ -188,7 +188,7 @@ def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:
 
 
 def _explain(error: Exception) -> str:
-    """The first line of an error, in a sentence's size."""
+    """The first line of an error, cut to a sentence's size."""
     text = str(error).strip().partition("\n")[0]
     if "custom code" in text or "trust_remote_code" in text:
         return "it needs custom code, which is never run"

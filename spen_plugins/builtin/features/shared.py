@@ -1,4 +1,4 @@
-"""Feature network `shared`: the inference net's own, read along by an energy."""
+"""Feature network `shared`: the inference net's feature network, reused by an energy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from spen_plugins.task import Task
 
 
 class Shared(FeatureNetwork):
-    """The vectors of the inference net's feature network, without gradient: the energy trains what it puts on top.
+    """The vectors of the inference net's feature network, without gradient: the energy trains only the layers on top.
 
-    One encoder is held, trained and run in place of two. A batch that the net has read, in the same mode and with the
-    same weights, is not read again; in training the vectors have the net's dropout. It has no weights of its own: those
-    of the net are saved with the net.
+    One encoder is stored, trained and run in place of two. A batch that the net has read, in the same mode and with the
+    same weights, is not read again; in training the vectors have the net's dropout. `Shared` has no weights of its own:
+    the network's are saved with the net.
     """
 
     of_net = True
@@ -33,47 +33,47 @@ class Shared(FeatureNetwork):
                 "with a feature network; choose another type"
             )
         self.output_dim, self.contextual, self.large = network.output_dim, network.contextual, network.large
-        self._latest = _Latest(network)  # no submodule: the weights are the net's
+        self._latest_output = _LatestOutput(network)  # no submodule: the weights are the net's
 
     def forward(self, x: X) -> Tensor:
-        return self._latest(x)
+        return self._latest_output(x)
 
 
-class _Latest:
+class _LatestOutput:
     """A network and its latest output."""
 
     def __init__(self, network: FeatureNetwork) -> None:
-        self._network, self._moves = network, 0
-        self._kept: tuple[weakref.ref[X], Any, Tensor] | None = None
+        self._network, self._step_count = network, 0
+        self._entry: tuple[weakref.ref[X], Any, Tensor] | None = None
         network.register_forward_hook(self._keep)  # a method, so that copies of both go together
-        _LATEST.add(self)
+        _LATEST_OUTPUTS.add(self)
 
     def __call__(self, x: X) -> Tensor:
-        if self._kept is None or self._kept[0]() is not x or self._kept[1] != self._read_state():
+        if self._entry is None or self._entry[0]() is not x or self._entry[1] != self._read_state():
             with torch.no_grad():
                 self._network(x)
-        assert self._kept is not None
-        return self._kept[2]
+        assert self._entry is not None
+        return self._entry[2]
 
     def _keep(self, network: FeatureNetwork, args: tuple[X], output: Tensor) -> None:
-        self._kept = weakref.ref(args[0]), self._read_state(), output.detach()
+        self._entry = weakref.ref(args[0]), self._read_state(), output.detach()
 
     def note_step(self, optimizer: Optimizer) -> None:
-        """Note an optimiser's step, if it is one of the network's weights."""
-        own = {id(p) for p in self._network.parameters()}
-        self._moves += any(id(p) in own for group in optimizer.param_groups for p in group["params"])
+        """Counts an optimiser's step if it updates the network's weights."""
+        parameters = {id(p) for p in self._network.parameters()}
+        self._step_count += any(id(p) in parameters for group in optimizer.param_groups for p in group["params"])
 
     def _read_state(self) -> tuple[Any, ...]:
         """The network's mode and weights."""
         weights = ((p.data_ptr(), p._version) for p in self._network.parameters())
-        return (self._network.training, self._moves, *weights)
+        return (self._network.training, self._step_count, *weights)
 
 
-_LATEST: weakref.WeakSet[_Latest] = weakref.WeakSet()
+_LATEST_OUTPUTS: weakref.WeakSet[_LatestOutput] = weakref.WeakSet()
 
 
 def _note_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    for latest in _LATEST:
+    for latest in _LATEST_OUTPUTS:
         latest.note_step(optimizer)
 
 

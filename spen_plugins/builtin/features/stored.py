@@ -16,24 +16,24 @@ from spen_plugins.data.text import shorten
 from spen_plugins.errors import ConfigError
 
 ENTRY = 500
-"""Bytes that an entry of a store takes besides its numbers, about."""
+"""Approximate number of bytes that an entry of a store takes besides its numbers."""
 
 
 @dataclass
 class Stored:
-    """Vectors by what they are of, in main memory, until it is full. A copy of it is empty.
+    """Vectors by their inputs, in main memory, up to a maximal size. A copy is empty.
 
     Args:
-        gib: most of them, in GiB; what comes later is computed each time.
+        gib: the maximal size, in GiB; later vectors are computed each time.
     """
 
     gib: float
     _states: dict[bytes, Tensor] = field(default_factory=dict)
-    _left: float = field(init=False)
+    _bytes_left: float = field(init=False)
     _has_warned: bool = False
 
     def __post_init__(self) -> None:
-        self._left = self.gib * 2**30
+        self._bytes_left = self.gib * 2**30
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Stored, (self.gib,)
@@ -46,28 +46,28 @@ class Stored:
         self.__post_init__()
 
     def compute(self, batch: Reading, compute: Callable[[Reading], Tensor], kind: str = "") -> list[Tensor]:
-        """The result of `compute` for each example by itself, without gradient; `kind` tells apart the results that
-        tasks with one encoder compute.
+        """The result of `compute` for each example by itself, without gradient; `kind` distinguishes the results of
+        tasks that share an encoder.
 
-        Examples are computed one at a time, in full precision whatever the batch is in: a vector doesn't depend on what
-        asked for it, so a resumed run has the same.
+        Examples are computed one at a time, in full precision whatever the batch's is: a vector doesn't depend on the
+        batch that first needs it, so a resumed run has the same vectors.
         """
         return [self._compute_one(batch.example(i), compute, kind.encode()) for i in range(len(batch.ids))]
 
-    def _compute_one(self, one: Reading, compute: Callable[[Reading], Tensor], kind: bytes) -> Tensor:
-        read = [one.ids, one.owner, one.first, *one.marks.values()]
-        sizes = [one.windows.shape[1], *(values.shape[1] for values in read)]
-        key = b"%s %s " % (kind, str(sizes).encode()) + torch.cat(read, 1).cpu().numpy().tobytes()
+    def _compute_one(self, example: Reading, compute: Callable[[Reading], Tensor], kind: bytes) -> Tensor:
+        tensors = [example.ids, example.owner, example.first, *example.marks.values()]
+        sizes = [example.windows.shape[1], *(values.shape[1] for values in tensors)]
+        key = b"%s %s " % (kind, str(sizes).encode()) + torch.cat(tensors, 1).cpu().numpy().tobytes()
         if key not in self._states:
-            with torch.no_grad(), torch.autocast(one.ids.device.type, enabled=False):
-                states = compute(one).cpu()
+            with torch.no_grad(), torch.autocast(example.ids.device.type, enabled=False):
+                states = compute(example).cpu()
             size = states.nbytes + len(key) + ENTRY
-            if size > self._left:
+            if size > self._bytes_left:
                 self._warn_full()
-                return states.to(one.ids.device)
-            self._left -= size
+                return states.to(example.ids.device)
+            self._bytes_left -= size
             self._states[key] = states
-        return self._states[key].to(one.ids.device)
+        return self._states[key].to(example.ids.device)
 
     def _warn_full(self) -> None:
         if self._has_warned:
@@ -81,11 +81,11 @@ class Stored:
 
 
 class _ReachedError(Exception):
-    """The states of the layer that was waited for."""
+    """Ends an encoder's forward at a layer, with the layer's states."""
 
 
 def compute_states(encoder: nn.Module, layers: Sequence[nn.Module], inputs: Mapping[str, Tensor]) -> Tensor:
-    """The states, `(row, piece, dim)`, that come out of the last of `layers`, the encoder's lowest."""
+    """The output of the last of `layers`, the encoder's lowest: states `(row, piece, dim)`."""
 
     def stop(module: nn.Module, args: Any, output: Any) -> None:
         raise _ReachedError(output if isinstance(output, Tensor) else output[0])
@@ -102,10 +102,10 @@ def compute_states(encoder: nn.Module, layers: Sequence[nn.Module], inputs: Mapp
 
 @contextmanager
 def replace_states(layers: Sequence[nn.Module], states: Tensor, others: int | None) -> Iterator[None]:
-    """Within it, these layers return `states`, whatever their inputs are.
+    """Makes these layers return `states` within the context, whatever their inputs are.
 
     Args:
-        others: as `check_upper`.
+        others: as `check_upper` returns it.
     """
     output = states if others is None else (states, *[None] * others)
     for layer in layers:
@@ -120,12 +120,12 @@ def replace_states(layers: Sequence[nn.Module], states: Tensor, others: int | No
 def check_upper(
     encoder: nn.Module, frozen: Sequence[nn.Module], layers: Sequence[nn.Module], ids: Tensor
 ) -> int | None:
-    """Check that the states of frozen layers can be stored; returns the number of outputs of a layer beside its states,
-    None if it returns these alone and not in a tuple.
+    """Checks that the states of frozen layers can be stored; returns the number of outputs of a layer besides its
+    states, or None if it returns the states alone and not in a tuple.
 
     Args:
-        frozen: all modules that are, which have no dropout in training.
-        layers: those of them that are layers, the lowest first.
+        frozen: all frozen modules, which have no dropout in training.
+        layers: the layers among them, the lowest first.
         ids: `(1, piece)` pieces of a sentence.
 
     Raises:
@@ -133,20 +133,20 @@ def check_upper(
     """
     others: list[int | None] = []
 
-    def look(module: nn.Module, args: Any, output: Any) -> None:
+    def count_others(module: nn.Module, args: Any, output: Any) -> None:
         others.append(None if isinstance(output, Tensor) else len(output) - 1)
 
-    hook = layers[-1].register_forward_hook(look)
+    hook = layers[-1].register_forward_hook(count_others)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     training = encoder.training
     try:
         _check_steady(encoder, frozen, layers, inputs)
         encoder.eval()
         with torch.no_grad():
-            whole = encoder(**inputs).last_hidden_state
+            expected = encoder(**inputs).last_hidden_state
             with replace_states(layers, compute_states(encoder, layers, inputs), others[-1]):
-                again = encoder(**inputs).last_hidden_state
-        reason = None if torch.allclose(whole, again, atol=1e-4) else "the vectors differ"
+                actual = encoder(**inputs).last_hidden_state
+        reason = None if torch.allclose(expected, actual, atol=1e-4) else "the vectors differ"
     except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
         reason = str(error)
     finally:
@@ -161,7 +161,7 @@ def check_upper(
 def _check_steady(
     encoder: nn.Module, frozen: Sequence[nn.Module], layers: Sequence[nn.Module], inputs: Mapping[str, Tensor]
 ) -> None:
-    """Check that in training the layers return the same states each time, by weights that aren't trained."""
+    """Checks that in training the layers return the same states each time, from weights that aren't trained."""
     encoder.train()
     for module in frozen:
         module.eval()
@@ -173,5 +173,5 @@ def _check_steady(
         raise _describe_unfit(f"the states of the frozen layers of {kind!r} change in training")
 
 
-def _describe_unfit(why: str) -> ConfigError:
-    return ConfigError(f"features.store_gib: {why}; expected frozen='all', or store_gib 0")
+def _describe_unfit(reason: str) -> ConfigError:
+    return ConfigError(f"features.store_gib: {reason}; expected frozen='all', or store_gib 0")

@@ -1,4 +1,4 @@
-"""Settings of a pretrained encoder, the choice of its weights that are trained, and its attention in float32."""
+"""Settings of a pretrained encoder, the choice of its trained weights, and its attention in float32."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Lora(Config):
 
 
 def find_layers(encoder: nn.Module) -> list[nn.Module]:
-    """An encoder's layers, the lowest first; a `ConfigError` if they can't be told apart."""
-    wanted = getattr(encoder.config, "num_hidden_layers", None)
-    lists = [part for part in encoder.modules() if isinstance(part, nn.ModuleList) and len(part) == wanted]
+    """An encoder's layers, the lowest first; raises `ConfigError` if the encoder doesn't list them."""
+    count = getattr(encoder.config, "num_hidden_layers", None)
+    lists = [part for part in encoder.modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     if not lists:
         raise ConfigError(
             f"features: {encoder.config.model_type!r} has no list of layers (some models share one layer); "
@@ -55,13 +55,13 @@ def find_lowest(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
 
 
 def freeze(modules: list[nn.Module]) -> None:
-    """Leave these modules' weights out of training."""
+    """Excludes these modules' weights from training."""
     for module in modules:
         module.requires_grad_(False)
 
 
 def check_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
-    """Check that there are layers to adapt, and each of the targets among what is trained."""
+    """Checks that there are layers to adapt, and that each target is among the trained ones."""
     if not _find_trained(encoder, frozen):
         raise ConfigError(
             f"features.lora: found frozen={frozen!r}, which leaves nothing to adapt; expected a lower number of layers"
@@ -75,7 +75,7 @@ def check_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
 
 
 def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
-    """Give an encoder low-rank adapters, which alone are trained, in the layers that are not frozen.
+    """Adds low-rank adapters to the layers of an encoder that are not frozen; only the adapters are trained.
 
     Raises:
         ConfigError: peft is missing, or the encoder has no such layers.
@@ -100,7 +100,7 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
 
 
 def _find_trained(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
-    """The trained parts: the layers that are not frozen, or all where no layer is."""
+    """The trained parts: the layers that are not frozen, or the encoder if no layer is frozen."""
     if frozen == "all":
         return []
     return find_layers(encoder)[frozen:] if isinstance(frozen, int) and frozen else [encoder]
@@ -108,14 +108,14 @@ def _find_trained(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
 
 def _list_trained(encoder: nn.Module, targets: list[str], frozen: int | str) -> list[str]:
     """Full names, each ending in one of `targets`, of modules that are trained."""
-    below = {id(part) for module in find_lowest(encoder, frozen) for part in module.modules()}
-    trained = {id(part) for module in _find_trained(encoder, frozen) for part in module.modules()} - below
-    ends = tuple(f".{target}" for target in targets)
-    return [name for name, part in encoder.named_modules() if id(part) in trained and f".{name}".endswith(ends)]
+    frozen_ids = {id(part) for module in find_lowest(encoder, frozen) for part in module.modules()}
+    trained_ids = {id(part) for module in _find_trained(encoder, frozen) for part in module.modules()} - frozen_ids
+    endings = tuple(f".{target}" for target in targets)
+    return [name for name, part in encoder.named_modules() if id(part) in trained_ids and f".{name}".endswith(endings)]
 
 
 def learn_types(encoder: nn.Module) -> None:
-    """Train an encoder's token types, which mark the predicate, beside adapters."""
+    """Trains an encoder's token types, which mark the predicate, in addition to adapters."""
     for name, parameter in encoder.named_parameters():
         if "token_type_embeddings." in name:
             parameter.requires_grad_(True)
@@ -130,23 +130,23 @@ def _list_linear(encoder: nn.Module) -> str:
 
 
 def checkpoint_gradients(encoder: Any) -> None:
-    """Let an encoder's layers compute their states again for the gradient, in place of keeping them."""
+    """Makes an encoder's layers recompute their states for the gradient instead of storing them."""
     if not getattr(encoder, "supports_gradient_checkpointing", False):
         raise ConfigError(f"features.gradient_checkpointing: {encoder.config.model_type!r} doesn't support it")
-    if getattr(encoder.config, "use_cache", False):  # of decoders; transformers warns of it
+    if getattr(encoder.config, "use_cache", False):  # in decoders; transformers warns of it
         encoder.config.use_cache = False
-    again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), Float32Attention())}
+    options = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), Float32Attention())}
     # Later versions of transformers have renamed it.
     name = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
-    getattr(encoder, f"{name}_checkpointing_enable")(again)
+    getattr(encoder, f"{name}_checkpointing_enable")(options)
     if hasattr(encoder, "_require_grads_hook"):  # it would take the gradient through frozen layers
         encoder.disable_input_require_grads()
 
 
 def _find_embeddings(encoder: Any) -> list[nn.Module]:
-    """The parts of an encoder that embed pieces, with what is added to the embeddings, normalises and projects them."""
-    named = (part for name, part in encoder.named_modules() if "embed" in name.rpartition(".")[2])
-    return [encoder.get_input_embeddings(), *named]
+    """The parts of an encoder that embed pieces, and those that add to, normalise and project the embeddings."""
+    embeddings = (part for name, part in encoder.named_modules() if "embed" in name.rpartition(".")[2])
+    return [encoder.get_input_embeddings(), *embeddings]
 
 
 class TransformerConfig(Config):
@@ -186,10 +186,10 @@ MOST = 10_000
 
 
 class Float32Attention(TorchFunctionMode):
-    """Computes `scaled_dot_product_attention` of short inputs in float32 where a CPU's autocast trains.
+    """Computes `scaled_dot_product_attention` of short inputs in float32 in training under a CPU's autocast.
 
     In bfloat16 torch's fused kernel for CPUs takes up to four times as long for the gradient. Attention without a
-    gradient stays as it is. So does attention with dropout, which that kernel lacks, and attention in float64.
+    gradient is unchanged. So are attention with dropout, which that kernel lacks, and attention in float64.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -219,5 +219,5 @@ def _attend_in_float32(
     if attn_mask is not None and attn_mask.is_floating_point():
         attn_mask = attn_mask.float()
     with torch.autocast("cpu", enabled=False):
-        attended = F.scaled_dot_product_attention(query.float(), key.float(), value.float(), attn_mask, *args, **kwargs)
-    return attended.to(query.dtype)
+        output = F.scaled_dot_product_attention(query.float(), key.float(), value.float(), attn_mask, *args, **kwargs)
+    return output.to(query.dtype)

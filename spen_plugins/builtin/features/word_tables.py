@@ -27,9 +27,9 @@ HASHES = 3
 CHARACTERS = 1024
 """Rows of the table of characters; 0 is padding, 1 and 2 are a word's two ends."""
 LONGEST = 40
-"""Most characters of a word that are used."""
-_PLAIN = 512
-"""Characters with their own rows, those of Latin scripts; the others share the remaining rows."""
+"""Maximal number of characters of a word that are used."""
+_LATIN_ROWS = 512
+"""Number of characters with their own rows, those of Latin scripts; the others share the remaining rows."""
 CASES = 4
 """Kinds of a word's first letter: 0 neither letter nor digit, 1 lower case, 2 upper case, 3 a digit."""
 
@@ -48,30 +48,30 @@ class WordPart(NamedTuple):
 
 
 class WordIndexer(Indexer):
-    """All parts of a network's word features; the indices of `REMEMBERED` words are kept."""
+    """All parts of a network's word features; the indices of `REMEMBERED` words are cached."""
 
     def __init__(self, parts: Sequence[WordPart]) -> None:
         self.parts = parts
         self.name = "+".join(part.name for part in parts)
-        self._known: dict[str, np.ndarray] = {}
+        self._word_indices: dict[str, np.ndarray] = {}
 
     def index(self, words: Sequence[str]) -> Sequence[str]:
         """The words themselves; features are looked up batch by batch."""
         return words
 
     def collate(self, items: Sequence[Sequence[str]]) -> dict[str, Tensor]:
-        number: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         rows = np.zeros((len(items), max(map(len, items))), dtype=np.int64)
         for row, words in zip(rows, items, strict=True):
-            row[: len(words)] = [number.setdefault(word, len(number) + 1) for word in words]
-        if len(self._known) > REMEMBERED:
-            self._known = {}
-        known = self._known  # threads may share a predictor
-        for word in number:
-            if word not in known:
-                known[word] = self._index_word(word)
+            row[: len(words)] = [numbers.setdefault(word, len(numbers) + 1) for word in words]
+        if len(self._word_indices) > REMEMBERED:
+            self._word_indices = {}
+        word_indices = self._word_indices  # threads may share a predictor
+        for word in numbers:
+            if word not in word_indices:
+                word_indices[word] = self._index_word(word)
         edges = np.cumsum([part.width for part in self.parts])
-        table = np.stack([np.zeros(edges[-1], dtype=np.int32), *(known[word] for word in number)])
+        table = np.stack([np.zeros(edges[-1], dtype=np.int32), *(word_indices[word] for word in numbers)])
         tensors: dict[str, Tensor] = {}
         for part, columns in zip(self.parts, np.split(table, edges[:-1], 1), strict=True):
             if part.name == SPELLING.name:
@@ -83,7 +83,7 @@ class WordIndexer(Indexer):
         return tensors
 
     def _index_word(self, word: str) -> np.ndarray:
-        """Indices of a word, those of one part after the other."""
+        """Indices of a word, part by part."""
         padded = ([*(numbers := part.numbers(word)), *[0] * (part.width - len(numbers))] for part in self.parts)
         return np.array(list(chain.from_iterable(padded)), dtype=np.int32)
 
@@ -122,8 +122,8 @@ def _number_case(word: str) -> Sequence[int]:
 
 def _number_characters(word: str) -> Sequence[int]:
     points = [ord(character) for character in word[:LONGEST]]
-    shared = CHARACTERS - 3 - _PLAIN
-    return [1, *(3 + (point if point < _PLAIN else _PLAIN + point % shared) for point in points), 2]
+    shared_rows = CHARACTERS - 3 - _LATIN_ROWS
+    return [1, *(3 + (point if point < _LATIN_ROWS else _LATIN_ROWS + point % shared_rows) for point in points), 2]
 
 
 AFFIXES = WordPart("words.affixes", 4, _number_affixes)
@@ -168,11 +168,11 @@ def make_cluster_rows(clusters: WordClusters, config: Any) -> tuple[WordPart, li
         path: tuple(row[path[:length]] for row, length in zip(numbers, config.prefixes, strict=True))
         for path in set(clusters.paths.values())
     }
-    none = (0,) * len(config.prefixes)
+    no_rows = (0,) * len(config.prefixes)
 
     def find_rows(word: str) -> Sequence[int]:
         path = clusters.path(word)
-        return none if path is None else rows[path]
+        return no_rows if path is None else rows[path]
 
     name = f"clusters:{_compute_checksum(config.file, config.prefixes)}"
     return WordPart(name, len(config.prefixes), find_rows), [1 + len(table) for table in tables]
@@ -213,7 +213,7 @@ class ClusterTable(nn.Module):
         return self.embedding(rows + self.starts).flatten(-2)
 
 
-_READ: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
+_CONTENTS: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 
 
 def read_once(read: Callable[[Path], Contents], path: Path) -> Contents:
@@ -222,9 +222,9 @@ def read_once(read: Callable[[Path], Contents], path: Path) -> Contents:
         return read(path)  # raises the error
     stat = path.stat()
     key = (read, path.resolve(), stat.st_mtime_ns, stat.st_size)
-    contents = _READ.get(key)
+    contents = _CONTENTS.get(key)
     if contents is None:
-        _READ[key] = contents = read(path)
+        _CONTENTS[key] = contents = read(path)
     return contents
 
 

@@ -45,8 +45,8 @@ UNKNOWN = 1
 class WordNetwork(FeatureNetwork):
     """A network over sentences. `_embed` computes vectors of words, of width `word_width`, for subclasses.
 
-    With a `reader`, a word's vector ends in what that network, such as a pretrained encoder, has for it: the words'
-    letters and cases beside it are what an encoder of lower-case words doesn't see.
+    With a `reader`, such as a pretrained encoder, a word's vector ends in the reader's vector of the word: the letters
+    and cases beside it add what an encoder of lower-case words doesn't see.
 
     Published scores depend on the order of weights, random numbers and parts of a vector: add new ones at the end.
     """
@@ -85,7 +85,7 @@ class WordNetwork(FeatureNetwork):
             )
 
     def _add_others(self, config: Any, inputs: WordInputs) -> int:
-        """Make tables of columns, case, vectors and clusters, and the indexer's parts; returns the tables' width."""
+        """Makes tables of columns, case, vectors and clusters, and the indexer's parts; returns the tables' width."""
         self._columns = list(inputs.columns) if config.column_dim else []
         self.columns = nn.ModuleList(
             nn.Embedding(inputs.columns[column], config.column_dim, padding_idx=0) for column in self._columns
@@ -95,27 +95,27 @@ class WordNetwork(FeatureNetwork):
             if table is not None:
                 nn.init.normal_(table.weight, std=0.1)
         width = config.column_dim * len(self._columns) + config.case_dim
-        has = ((AFFIXES, self.affixes), (SPELLING, self.characters), (CASE, self.case))
-        parts = [part for part, table in has if table is not None]
+        tables = ((AFFIXES, self.affixes), (SPELLING, self.characters), (CASE, self.case))
+        parts = [part for part, table in tables if table is not None]
         self.vectors = self.clusters = None
-        self._contents: dict[str, WordVectors | WordClusters] = {}  # of the files, by the setting that names one
+        self._contents: dict[str, WordVectors | WordClusters] = {}  # of files, by the setting that names the file
         if config.vectors is not None:
             self._contents["vectors"] = vectors = read_once(read_vectors, locate(config.vectors.file))
             self.vectors = VectorTable(vectors, config.vectors.tune)
-            self._rows = make_vector_rows(vectors, config.vectors)
-            parts.append(self._rows)
+            self._vector_part = make_vector_rows(vectors, config.vectors)
+            parts.append(self._vector_part)
             width += len(self.vectors.unknown)
         if config.clusters is not None:
             self._contents["clusters"] = clusters = read_once(read_clusters, locate(config.clusters.file))
-            self._prefixes, sizes = make_cluster_rows(clusters, config.clusters)
+            self._cluster_part, sizes = make_cluster_rows(clusters, config.clusters)
             self.clusters = ClusterTable(sizes, config.clusters.dim)
-            parts.append(self._prefixes)
+            parts.append(self._cluster_part)
             width += config.clusters.dim * len(config.clusters.prefixes)
         self.hashed = Bags(config.hash_rows, config.hash_dim) if config.hash_dim else None
         if self.hashed is not None:
             nn.init.normal_(self.hashed.weight, std=0.1)
-            self._hashes = make_hashed(config.hash_rows)
-            parts.append(self._hashes)
+            self._hash_part = make_hashed(config.hash_rows)
+            parts.append(self._hash_part)
             width += config.hash_dim
         self._indexer = WordIndexer(parts)
         return width
@@ -124,67 +124,67 @@ class WordNetwork(FeatureNetwork):
         return (self._indexer.name, self._indexer) if self._indexer.parts else None
 
     def save_assets(self, folder: Path) -> None:
-        """Save the vectors and clusters, also for words unseen in training."""
+        """Saves the vectors and clusters, also for words unseen in training."""
         for key, contents in self._contents.items():
             save_bytes(contents.to_bytes(), folder / _name_asset(key, getattr(self.config, key).file), parents=True)
 
     def checksums(self) -> dict[str, str]:
-        named = (self.config.vectors, self.config.clusters)
-        return {options.file: sha256(locate(options.file)) for options in named if options is not None}
+        sources = (self.config.vectors, self.config.clusters)
+        return {options.file: sha256(locate(options.file)) for options in sources if options is not None}
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
-        moved = {}
+        updates = {}
         for key in ("vectors", "clusters"):
             options = getattr(config, key)
             if options is not None and (path := assets / _name_asset(key, options.file)).is_file():
-                moved[key] = options.model_copy(update={"file": str(path)})
-        return config.model_copy(update=moved)
+                updates[key] = options.model_copy(update={"file": str(path)})
+        return config.model_copy(update=updates)
 
     def _embed(self, x: X) -> tuple[Tensor, Tensor]:
         """`(batch, token, word_width)`, arbitrary on padding, and the mask `(batch, token)`."""
         inputs, words, mask = x.inputs, x.inputs["words"], token_mask(x)
         parts = []
         if self.words is not None:
-            parts.append(self.words(self._hide_some(words, mask, UNKNOWN)))
+            parts.append(self.words(self._hide_words(words, mask, UNKNOWN)))
         if self.affixes is not None:
             parts.append(self.affixes(inputs[AFFIXES.name]))
         parts.extend(table(inputs[name]) for name, table in self.marks.items())
         if self.characters is not None:
             letters = F.pad(inputs["words.characters"], (0, max(self.config.char_widths)))
             # The library's wrapper needs a time dimension.
-            spelt = self.cnn(self.characters(letters).unsqueeze(0)).squeeze(0)
-            parts.append(F.embedding(inputs["words.characters.index"], spelt))
+            spellings = self.cnn(self.characters(letters).unsqueeze(0)).squeeze(0)
+            parts.append(F.embedding(inputs["words.characters.index"], spellings))
         for name, table in zip(self._columns, self.columns, strict=True):
-            parts.append(table(self._hide_some(inputs[name], mask, UNKNOWN)))
+            parts.append(table(self._hide_words(inputs[name], mask, UNKNOWN)))
         if self.case is not None:
             parts.append(self.case(inputs[CASE.name].squeeze(-1)))
         if self.vectors is not None:
-            parts.append(self.vectors(self._hide_some(inputs[self._rows.name].squeeze(-1), mask, 0)))
+            parts.append(self.vectors(self._hide_words(inputs[self._vector_part.name].squeeze(-1), mask, 0)))
         if self.clusters is not None:
-            parts.append(self.clusters(self._hide_some(inputs[self._prefixes.name], mask, 0)))
+            parts.append(self.clusters(self._hide_words(inputs[self._cluster_part.name], mask, 0)))
         if self.hashed is not None:
-            parts.append(self.hashed(self._hide_some(inputs[self._hashes.name], mask, 0)))
+            parts.append(self.hashed(self._hide_words(inputs[self._hash_part.name], mask, 0)))
         if self.reader is not None:
             parts.append(self.reader(x))
         return torch.cat(parts, -1), mask
 
-    def _hide_some(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
+    def _hide_words(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
         """Word dropout: in training a share of tokens read as unknown, `(batch, token)` or `(batch, token, width)`."""
         if not self.training or not self.config.word_dropout:
             return numbers
-        hidden = (torch.rand(mask.shape, device=mask.device) < self.config.word_dropout) & mask
-        return torch.where(hidden if numbers.dim() == 2 else hidden.unsqueeze(-1), unknown, numbers)
+        is_hidden = (torch.rand(mask.shape, device=mask.device) < self.config.word_dropout) & mask
+        return torch.where(is_hidden if numbers.dim() == 2 else is_hidden.unsqueeze(-1), unknown, numbers)
 
 
 class Bags(nn.EmbeddingBag):
-    """Sums of rows of a table, with derivatives of any order, which torch's own has not."""
+    """Sums of rows of a table, with derivatives of any order, unlike torch's own."""
 
     def __init__(self, rows: int, width: int) -> None:
         super().__init__(rows, width, mode="sum")
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Numbers of rows, `(batch, token, number)` -> `(batch, token, width)`."""
+        """Row indices `(batch, token, number)` -> `(batch, token, width)`."""
         offsets = torch.arange(0, rows.numel(), rows.shape[-1], device=rows.device)
         return Lists(rows.flatten(), offsets, len(self.weight)).sums(self.weight).unflatten(0, rows.shape[:-1])
 
@@ -193,7 +193,7 @@ def token_mask(x: X) -> Tensor:
     """The mask of words, `(batch, token)`.
 
     Raises:
-        ConfigError: `x.mask` is of something else than words, as that of arcs is.
+        ConfigError: `x.mask` is not a mask of words, but for example of arcs.
     """
     words = x.inputs["words"]
     if x.mask is None:

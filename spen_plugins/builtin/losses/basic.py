@@ -63,7 +63,7 @@ class Dvn(ValueLoss):
     """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score, over training tuples (Gygli et al. 2017, Sec. 3.2).
 
     Tuples: gold; the current result of gradient-based inference; and an adversarial output that ascends this
-    loss, starting from gold in half of the examples (drawn anew each time) and from the first of `starts` in the rest.
+    loss, starting from gold in half of the examples (redrawn each time) and from the first of `starts` in the rest.
     """
 
     class Config(_StartsConfig):
@@ -81,14 +81,14 @@ class Dvn(ValueLoss):
         """The tuples' ŷ, `(batch, tuple, *variables)`, without gradient."""
         c, mask, gold = self.config, batch.x.mask, batch.gold
         start = _make_starts(self, batch, proposal)
-        low = descent.minimise(energy, self.space, start, mask, c.descent).lowest().y
-        here = torch.rand(len(batch), 1, *[1] * (gold.dim() - 2), device=gold.device) < 0.5
+        low_energy = descent.minimise(energy, self.space, start, mask, c.descent).lowest().y
+        starts_from_gold = torch.rand(len(batch), 1, *[1] * (gold.dim() - 2), device=gold.device) < 0.5
 
         def climb(y: Tensor) -> Tensor:
             return -self.value_loss(energy, batch, y)
 
-        start = torch.where(here, gold, start[:, :1])
-        return torch.cat([gold, low, descent.minimise(climb, self.space, start, mask, c.adversary).y], 1)
+        start = torch.where(starts_from_gold, gold, start[:, :1])
+        return torch.cat([gold, low_energy, descent.minimise(climb, self.space, start, mask, c.adversary).y], 1)
 
 
 def _make_starts(loss: EnergyLoss, batch: Batch, proposal: Proposal) -> Tensor:

@@ -1,4 +1,4 @@
-"""Basic inference nets: independent variables, the mean of several nets, and one of some candidates."""
+"""Basic inference nets: independent variables, the mean of several nets, and a choice among candidates."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class Mean(InferenceNet):
 
 
 IMPOSSIBLE = -1e4
-"""Logit of a place without a candidate: its probability is 0, and what is computed with it stays finite."""
+"""Logit of a place without a candidate: its probability is 0, and results stay finite."""
 
 
 class Choice(InferenceNet):
     """Logits `(batch, 1, 1, place)` of the marked word's candidates: the product of a candidate's vector and the
-    word's, plus its bias. Both are sums over the candidate's attributes, so new candidates have them, too."""
+    word's, plus its bias. Both are sums over the candidate's attributes, so new candidates have them too."""
 
     uses_features = True
 
@@ -98,8 +98,8 @@ class Choice(InferenceNet):
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         h = self.features(X(x.inputs, x.inputs["words"] > 0, x.size))
         rows = torch.arange(x.size, device=h.device)
-        dropped = nn.functional.dropout(h[rows, x.inputs[self._mark].argmax(1)], self.config.dropout, self.training)
-        query = self.query(dropped)
+        words = nn.functional.dropout(h[rows, x.inputs[self._mark].argmax(1)], self.config.dropout, self.training)
+        query = self.query(words)
         candidates = x.inputs["candidates"]
         row, place = (candidates[..., 0] > 0).nonzero(as_tuple=True)
         attributes = self._drop(candidates[row, place])

@@ -1,4 +1,4 @@
-"""Inference nets `rerank` and `reweight`: by the energy they choose an output of another net."""
+"""Inference nets `rerank` and `reweight`, which choose an output of another net by the energy."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from spen_plugins.task_parts import FitsDecoder
 
 
 class Chooser(InferenceNet, ABC):
-    """The proposal is another net's, marginals, samples and mode included; its `chosen`, which the task decodes, is
-    the choice."""
+    """A net whose proposal is another net's, including marginals, samples and mode; `chosen`, which the task decodes,
+    is the energy's choice."""
 
     uses_energy = True
     chooses = True
@@ -94,7 +94,7 @@ class Rerank(Chooser):
         return y[torch.arange(len(y), device=y.device), lowest].unsqueeze(1)
 
     def _list_best(self, proposal: Proposal) -> Tensor:
-        """The `k` most probable outputs; of a task with a decoder of its own, those nearest to its decision."""
+        """The `k` most probable outputs; for a task with its own decoder, those nearest to its decision."""
         if isinstance(self.task, FitsDecoder):
             return self.task.k_best(proposal, self.config.k)
         return proposal.k_best(self.config.k)[0]
@@ -102,19 +102,19 @@ class Rerank(Chooser):
 
 def list_prefixes(logits: Tensor, k: int) -> Tensor:
     """Label sets `(batch, size, label)` of the 0 to k labels with the largest logits `(batch, label)`."""
-    place = logits.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    rank = logits.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
     sizes = torch.arange(min(k, logits.shape[-1]) + 1, device=logits.device)
-    return (place.unsqueeze(1) < sizes.unsqueeze(1)).to(logits.dtype)
+    return (rank.unsqueeze(1) < sizes.unsqueeze(1)).to(logits.dtype)
 
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 TEMPERATURES = (0.75, 1.0, 1.5, 2.0, 3.0)
-"""Of which the validation part chooses."""
+"""Weights and temperatures from which the validation part chooses."""
 DEPENDENT = "inference_net 'reweight' requires independent tags, but this net's tags are not independent; use 'rerank'"
 BLOCK = 64
-"""Tokens for which numbers are drawn at once."""
+"""Number of tokens for which random numbers are drawn at once."""
 AT_ONCE = 20_000_000
-"""Numbers in the samples of tags that the energy gets at once."""
+"""Number of entries of the samples of tags that the energy gets at once."""
 
 
 class Reweight(Chooser):
@@ -124,9 +124,9 @@ class Reweight(Chooser):
     K samples of q have weights exp(β (−E − ln q)); with β = 1 and an energy that learned by NCE, whose −E estimates
     ln p(y | x) up to a constant (Lee et al. 2022, Eq. 8), that is importance sampling from p. With β = 0 the output is
     the net's own, exactly. Of all sets of k labels, the best has the k largest Σ_y w(y) y_i 2 / (k + |y|), for any
-    distribution (Dembczyński et al. 2011). Tags are decided by their marginals: the net's own, moved by what the
-    weights change in those of the samples. The samples are drawn from the same numbers for every x, so that an output
-    depends neither on its batch nor on chance. Tags must be independent.
+    distribution (Dembczyński et al. 2011). Tags are decided by their marginals: the net's own, plus the change
+    that the weights make to those of the samples. The samples are drawn from the same numbers for every x, so that an
+    output depends neither on its batch nor on chance. Tags must be independent.
     """
 
     class Config(Config):
@@ -154,9 +154,9 @@ class Reweight(Chooser):
     def choices(self) -> list[dict[str, float]]:
         """Weights and temperatures, those nearest to the net's own first; none if both are given."""
         weights = WEIGHTS if self.config.weight is None else (self.config.weight,)
-        fixed = self.config.temperature
-        temperatures = sorted(TEMPERATURES, key=lambda t: abs(t - 1)) if fixed is None else [fixed]
-        choices = [{"weight": weight, "temperature": one} for weight in weights for one in temperatures]
+        setting = self.config.temperature
+        temperatures = sorted(TEMPERATURES, key=lambda t: abs(t - 1)) if setting is None else [setting]
+        choices = [{"weight": weight, "temperature": temperature} for weight in weights for temperature in temperatures]
         return choices if len(choices) > 1 else []
 
     def choose(self, choice: Mapping[str, float]) -> None:
@@ -183,8 +183,8 @@ def choose_labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> 
     if weight == 0:
         return (best_sets(torch.sigmoid(net.logits[:, 0])) if is_independent else find_best_sets(net)).unsqueeze(1)
     if is_independent:
-        draw = torch.Generator().manual_seed(0)
-        numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
+        generator = torch.Generator().manual_seed(0)
+        numbers = torch.rand(n, net.logits.shape[-1], generator=generator, dtype=torch.float64).to(net.logits.device)
         y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)
     else:
         y = sample_alike(net, n)
@@ -214,5 +214,5 @@ def _weigh(net: Proposal, energy: BoundEnergy, y: Tensor, weight: float) -> Tens
 
 def _draw_by_token(n: int, length: int) -> Tensor:
     """Numbers from 0 to 1, `(token, sample)`: a token's are the same in sentences of any length."""
-    draws = (torch.Generator().manual_seed(block) for block in range(0, length, BLOCK))
-    return torch.cat([torch.rand(BLOCK, n, generator=draw, dtype=torch.float64) for draw in draws])[:length]
+    generators = (torch.Generator().manual_seed(block) for block in range(0, length, BLOCK))
+    return torch.cat([torch.rand(BLOCK, n, generator=rng, dtype=torch.float64) for rng in generators])[:length]

@@ -25,11 +25,11 @@ from spen_plugins.spaces.spans import find_spans
 from spen_plugins.task import Task
 
 SURE = math.log(0.55)
-"""ln q above which no other output is likelier. One half would do without rounding, which is some hundredths in
-sentences of hundreds of words."""
+"""ln q above which no other output is likelier. One half would do without rounding errors, which are some hundredths
+in sentences of hundreds of words."""
 
 FORBIDDEN = 300.0
-"""Nats by which what a scheme forbids is below the lowest score of a chain."""
+"""Nats by which the scores that a scheme forbids are below the lowest score of a chain."""
 
 
 class Crf(InferenceNet):
@@ -84,7 +84,7 @@ class CrfProposal(Dependent):
         return self.logits.new_ones(self.logits.shape[0], self.logits.shape[2], dtype=torch.bool)
 
     @cached_property
-    def _forward(self) -> Tensor:
+    def _forward_scores(self) -> Tensor:
         """ln of the forward scores α `(batch, token, tag)`, constant after a sentence's end."""
         with self.restore_grad_mode():
             return forward_scores(self._emissions, self._mask, self.chain)
@@ -93,10 +93,10 @@ class CrfProposal(Dependent):
     def log_z(self) -> Tensor:
         """ln Z, `(batch,)`."""
         with self.restore_grad_mode():
-            return torch.logsumexp(self._forward[:, -1] + self.chain.end, -1)
+            return torch.logsumexp(self._forward_scores[:, -1] + self.chain.end, -1)
 
     @cached_property
-    def _backward(self) -> Tensor:
+    def _backward_scores(self) -> Tensor:
         """ln of the backward scores β `(batch, token, tag)`."""
         with self.restore_grad_mode():
             return backward_scores(self._emissions, self._mask, self.chain)
@@ -105,41 +105,43 @@ class CrfProposal(Dependent):
     def mean(self) -> Tensor:
         """Marginals by forward and backward scores: differentiable, `(batch, 1, token, tag)`."""
         with self.restore_grad_mode():
-            # Up to rounding ln Z is the same at every token; a softmax divides by the token's own.
-            marginals = torch.softmax(self._forward + self._backward, -1)
+            # Up to rounding ln Z is the same at every token; the softmax divides by each token's.
+            marginals = torch.softmax(self._forward_scores + self._backward_scores, -1)
             return (marginals * self._mask.unsqueeze(-1)).unsqueeze(1)
 
     @property
     def pairs(self) -> Tensor:
         """Probabilities of each token's tag and the next one's, `(batch, token - 1, tag, tag)`; zero on padding."""
         with self.restore_grad_mode():
-            after = self._emissions[:, 1:] + self._backward[:, 1:]
-            scores = self._forward[:, :-1, :, None] + self.chain.transitions + after[:, :, None]
+            next_scores = self._emissions[:, 1:] + self._backward_scores[:, 1:]
+            scores = self._forward_scores[:, :-1, :, None] + self.chain.transitions + next_scores[:, :, None]
             return torch.softmax(scores.flatten(2), -1).view_as(scores) * self._mask[:, 1:, None, None]
 
     def span_posteriors(self, floor: float) -> Spans:
-        """Over the sequences that the scheme allows, as the mode: of all of them if not `constrained`."""
+        """Posteriors over the sequences that the scheme allows, as for `mode`; over all if not `constrained`."""
         if self.space.spans is None:
             return super().span_posteriors(floor)
-        emissions, mask, chain = self._emissions.detach().double(), self._mask, self._allowed_chain()
+        emissions, mask, chain = self._emissions.detach().double(), self._mask, self._make_allowed_chain()
         with torch.no_grad():
-            after = backward_scores(emissions, mask, chain)
-            p = torch.softmax(forward_scores(emissions, mask, chain) + after, -1)
+            beta = backward_scores(emissions, mask, chain)
+            p = torch.softmax(forward_scores(emissions, mask, chain) + beta, -1)
 
-        def follow(row: Tensor, token: Tensor, before: Tensor, tag: Tensor) -> Tensor:
-            here = emissions[row, token, tag] + after[row, token, tag]
-            return torch.exp(chain.transitions[before, tag] + here - after[row, token - 1, before])
+        def follow(row: Tensor, token: Tensor, previous: Tensor, tag: Tensor) -> Tensor:
+            score = emissions[row, token, tag] + beta[row, token, tag]
+            return torch.exp(chain.transitions[previous, tag] + score - beta[row, token - 1, previous])
 
         return find_spans(p, follow, self.space.spans, self.mask, floor)
 
-    def _allowed_chain(self) -> Chain:
-        """The chain in float64; what the scheme forbids is `FORBIDDEN` below all else, if `constrained`. With −∞ in its
-        place the sums would be in log space, which takes many times longer."""
+    def _make_allowed_chain(self) -> Chain:
+        """The chain in float64; if `constrained`, scores that the scheme forbids are `FORBIDDEN` below all others. With
+        −∞ in their place the sums would be in log space, which takes many times longer."""
         scores = [values.double() for values in self.chain.detach()]
         if self.constrained:
-            allowed = allowed_transitions(self.space.tags, self.space.scheme)
-            least = min(float(values.min()) for values in scores) - FORBIDDEN
-            scores = [s.masked_fill(~a.to(s.device), least) for s, a in zip(scores, allowed, strict=True)]
+            transitions = allowed_transitions(self.space.tags, self.space.scheme)
+            lowest = min(float(values.min()) for values in scores) - FORBIDDEN
+            scores = [
+                s.masked_fill(~allowed.to(s.device), lowest) for s, allowed in zip(scores, transitions, strict=True)
+            ]
         return Chain(*scores)
 
     def log_prob(self, y: Tensor) -> Tensor:
@@ -148,19 +150,19 @@ class CrfProposal(Dependent):
             mask = self._mask.to(y.dtype)
             y = y * mask[:, None, :, None]
             score = torch.bmm(y.flatten(2), self._emissions.flatten(1).unsqueeze(2)).squeeze(2)
-            before, after = y[:, :, :-1], y[:, :, 1:]
-            score = score + ((before @ self.chain.transitions) * after).flatten(2).sum(-1)
-            last = mask - torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
-            final = torch.einsum("bstk,bt->bsk", y, last)
-            return score + y[:, :, 0] @ self.chain.start + final @ self.chain.end - self.log_z.unsqueeze(1)
+            previous_y, next_y = y[:, :, :-1], y[:, :, 1:]
+            score = score + ((previous_y @ self.chain.transitions) * next_y).flatten(2).sum(-1)
+            is_last = mask - torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
+            last_y = torch.einsum("bstk,bt->bsk", y, is_last)
+            return score + y[:, :, 0] @ self.chain.start + last_y @ self.chain.end - self.log_z.unsqueeze(1)
 
     def sample(self, n: int) -> Tensor:
         """Exact draws: forward filtering, then sampling each tag given its successor, from the last to the first."""
-        alpha, mask = self._forward.detach(), self._mask
+        alpha, mask = self._forward_scores.detach(), self._mask
         with torch.no_grad():
             backwards = self.chain.transitions.t().contiguous()
             factor = torch.exp(backwards - backwards.amax(-1, keepdim=True))
-            near = exact_dtype(self.chain.transitions) == self.chain.transitions.dtype
+            is_exact = exact_dtype(self.chain.transitions) == self.chain.transitions.dtype
             scores = torch.exp(alpha - alpha.amax(-1, keepdim=True))
             b, length, k = alpha.shape
             tag = _draw(torch.softmax(alpha[:, -1] + self.chain.end, -1).unsqueeze(1).expand(b, n, k))
@@ -168,24 +170,24 @@ class CrfProposal(Dependent):
             for t in range(length - 1, 0, -1):
                 # p(tag at t−1 | tag at t) ∝ α_{t−1} exp A[·, tag]; after the end the tag is constant.
                 weights = scores[:, t - 1].unsqueeze(1) * factor[tag]
-                if not near:  # what underflows may matter: normalise in log space
+                if not is_exact:  # what underflows may matter: normalise in log space
                     weights = torch.softmax(alpha[:, t - 1].unsqueeze(1) + backwards[tag], -1)
-                earlier = _draw(weights)
-                tag = torch.where(mask[:, t].unsqueeze(1), earlier, tag)
+                previous_tag = _draw(weights)
+                tag = torch.where(mask[:, t].unsqueeze(1), previous_tag, tag)
                 tags.append(tag)
-            drawn = torch.stack(tags[::-1], 2)
-            return self.space.one_hot(drawn, self.mask).to(self.logits.dtype)
+            paths = torch.stack(tags[::-1], 2)
+            return self.space.one_hot(paths, self.mask).to(self.logits.dtype)
 
     @cached_property
     def mode(self) -> Tensor:
         """Viterbi over emissions and transitions, under the space's scheme and unique types if `constrained`."""
-        scores = Scores(self._emissions.detach(), self.mask, *self._decoding)
-        tags = self._best(scores)
+        scores = Scores(self._emissions.detach(), self.mask, *self._decoding_scores)
+        tags = self._find_best(scores)
         if self.constrained and self.space.unique is not None:
             tags = begin_once(tags, scores, self.space.unique.to(tags.device))
         return self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype)
 
-    def _best(self, scores: Scores) -> Tensor:
+    def _find_best(self, scores: Scores) -> Tensor:
         """The best paths `(batch, token)`. A path whose probability is above one half is the best, and its tags are the
         likeliest by their marginals, which predictions need for their scores: only other rows take Viterbi."""
         with torch.no_grad():
@@ -193,14 +195,14 @@ class CrfProposal(Dependent):
                 return scores.emissions.argmax(-1)
             tags = self.mean[:, 0].argmax(-1)
             log_q = self.log_prob(self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype))[:, 0]
-            unsure = ~((log_q > SURE) & is_possible(tags, *scores[1:]))
-            if unsure.any():
-                tags[unsure] = viterbi(*scores.rows(unsure))
+            is_unsure = ~((log_q > SURE) & is_possible(tags, *scores[1:]))
+            if is_unsure.any():
+                tags[is_unsure] = viterbi(*scores.rows(is_unsure))
             return tags if self.mask is None else tags * self.mask
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
-        """List Viterbi; scheme as in `mode`, unique types not."""
-        tags, scores = chain_k_best(self._emissions.detach(), self.mask, *self._decoding, k)
+        """List Viterbi; obeys the scheme as `mode` does, but not unique types."""
+        tags, scores = chain_k_best(self._emissions.detach(), self.mask, *self._decoding_scores, k)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype), scores - self.log_z.detach().unsqueeze(1)
 
     def detach(self) -> CrfProposal:
@@ -210,13 +212,15 @@ class CrfProposal(Dependent):
         return replace(super().tempered(temperature), chain=Chain(*(scores / temperature for scores in self.chain)))
 
     @property
-    def _decoding(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Transitions, start and end to decode with: −∞ if they violate the scheme, if `constrained`."""
+    def _decoding_scores(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Transitions, start and end for decoding; if `constrained`, −∞ where they violate the scheme."""
         scores = self.chain.detach()
         if not self.constrained or self.space.scheme == "none":
             return scores
-        allowed = allowed_transitions(self.space.tags, self.space.scheme)
-        return tuple(s.masked_fill(~a.to(s.device), float("-inf")) for s, a in zip(scores, allowed, strict=True))
+        transitions = allowed_transitions(self.space.tags, self.space.scheme)
+        return tuple(
+            s.masked_fill(~allowed.to(s.device), float("-inf")) for s, allowed in zip(scores, transitions, strict=True)
+        )
 
     @property
     def _closest_independent(self) -> Proposal:

@@ -24,7 +24,7 @@ class Labelled(NamedTuple):
     Attributes:
         examples: the examples.
         rows: their rows in the batch.
-        proposal: the net's, of the whole batch.
+        proposal: the net's, for the whole batch.
         best, gold: index of the decoded and of the gold tag at each token, `(example, token)`; gold is -1 if it is not
             in the training part.
         inside: true on tokens, false on padding.
@@ -42,11 +42,11 @@ class Labelled(NamedTuple):
     @property
     def likely(self) -> np.ndarray:
         """Index of the most probable tag at each token, before decoding, `(example, token)`."""
-        return _best_tags(self.proposal.mean, self.rows)
+        return _find_best_tags(self.proposal.mean, self.rows)
 
 
 class SequenceMetric(Metric):
-    """Token accuracy; subclasses count in `add` what else they score.
+    """Token accuracy; subclasses count further scores in `add`.
 
     Args:
         tags: the tags' names.
@@ -59,7 +59,7 @@ class SequenceMetric(Metric):
     def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
         self._tags = np.array(tags, dtype=object)
         self._decode = decode
-        self._right = self._tokens = self._examples = 0
+        self._right_count = self._token_count = self._example_count = 0
         self._ratios: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
@@ -68,20 +68,20 @@ class SequenceMetric(Metric):
         self._ratios.append(torch.zeros(len(batch.rows), 2, dtype=torch.double))
         if batch.gold is None or not len(rows):
             return
-        best = _best_tags(self._decode(proposal), rows)
-        inside = batch.x.mask.cpu().numpy()[rows]
+        best = _find_best_tags(self._decode(proposal), rows)
+        is_token = batch.x.mask.cpu().numpy()[rows]
         examples = [batch.examples[i] for i in rows]
         gold = np.full_like(best, -1)
-        gold[inside] = np.concatenate([example.tags for example in examples])
-        self._examples += len(rows)
-        self._tokens += int(inside.sum())
-        self._right += int(((best == gold) & inside).sum())
-        pairs = self.add(Labelled(examples, rows, proposal, best, gold, inside, inside.sum(1)))
+        gold[is_token] = np.concatenate([example.tags for example in examples])
+        self._example_count += len(rows)
+        self._token_count += int(is_token.sum())
+        self._right_count += int(((best == gold) & is_token).sum())
+        pairs = self.add(Labelled(examples, rows, proposal, best, gold, is_token, is_token.sum(1)))
         self._ratios[-1][rows] = torch.from_numpy(np.asarray(pairs)).double()
 
     @abstractmethod
     def add(self, batch: Labelled) -> np.ndarray | Sequence[tuple[int, int]]:
-        """Count the labelled examples of a batch.
+        """Counts the labelled examples of a batch.
 
         Returns:
             Numerator and denominator of the selection score for each of them, `(example, 2)`.
@@ -93,7 +93,7 @@ class SequenceMetric(Metric):
         return ~is_possible(torch.from_numpy(tags), torch.from_numpy(inside), *links).numpy()
 
     def ratios(self) -> tuple[Tensor, Tensor]:
-        """As `Metric.ratios`, by what `add` returned."""
+        """As `Metric.ratios`, from the results of `add`."""
         numerator, denominator = torch.cat(self._ratios).unbind(1)
         return numerator, denominator
 
@@ -103,10 +103,10 @@ class SequenceMetric(Metric):
         Raises:
             DataError: no example has gold.
         """
-        if not self._tokens:
+        if not self._token_count:
             raise DataError("scores", None, f"no {self.example_name} with gold tags", "at least one to score")
-        return self._right / self._tokens
+        return self._right_count / self._token_count
 
 
-def _best_tags(y: Tensor, rows: np.ndarray) -> np.ndarray:
+def _find_best_tags(y: Tensor, rows: np.ndarray) -> np.ndarray:
     return y[:, 0].argmax(-1).cpu().numpy()[rows]

@@ -36,12 +36,12 @@ class SpanConfig(Config):
 
 
 class FittedMetric(Metric):
-    """A task's metric under each of some decoders, of which `fit` chooses one.
+    """A task's metric under each of several decoders, from which `fit` chooses one.
 
     Args:
         decoders: at least one.
-        decoder: the one of them that counts until then.
-        make: makes the metric, given the decoding.
+        decoder: the decoder among them that counts before `fit`.
+        make: makes the metric for a decoding.
     """
 
     def __init__(self, decoders: Sequence[SpanDecoder], decoder: SpanDecoder, make: Callable[[Decode], Metric]) -> None:
@@ -59,7 +59,7 @@ class FittedMetric(Metric):
         return self._metrics[self.decoder].ratios()
 
     def fit(self, selection: str) -> SpanDecoder:
-        """Take the decoder with the best score; of equal ones, the first."""
+        """Takes the decoder with the best score; the first one in a tie."""
         scores = {decoder: round(metric.compute()[selection], 9) for decoder, metric in self._metrics.items()}
         self.decoder = max(scores, key=scores.__getitem__)
         return self.decoder
@@ -77,17 +77,17 @@ class SpanTask(SentenceTask, FitsDecoder):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self._fit_by(SpanFit(config.decode, config.threshold))
+        self._set_fit(SpanFit(config.decode, config.threshold))
         if config.decode == "viterbi" and config.threshold != "validation":
             raise ConfigError("task.threshold requires task.decode=expected_f1 or validation")
 
-    def _fit_by(self, fit: SpanFit) -> None:
+    def _set_fit(self, fit: SpanFit) -> None:
         self._fit = fit
         self._decoders: Sequence[SpanDecoder] = fit.decoders()
         self.decoder = self._decoders[0]
 
     def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
-        """The tags that the decoder predicts, unless the net itself chose some."""
+        """The tags that the decoder predicts, unless the net itself chose an output."""
         return _take_chosen(self.decoder)(proposal)
 
     def fit_threshold(self, metric: Metric) -> None:
@@ -108,27 +108,27 @@ class SpanTask(SentenceTask, FitsDecoder):
         return proposal.k_best(k)[0]
 
     def decoder_facts(self) -> dict[str, Any]:
-        """Those of `facts` from which `restore_decoder` rebuilds the decoder."""
+        """The part of `facts` from which `restore_decoder` rebuilds the decoder."""
         return {} if self.decoder.threshold is None else {"threshold": self.decoder.threshold}
 
     def restore_decoder(self, facts: Mapping[str, Any]) -> None:
-        """Take the decoder of a run, which is chosen no more."""
+        """Takes the decoder of a run, which is fixed."""
         self.decoder = SpanDecoder(number(facts, "threshold") if "threshold" in facts else None)
         self._decoders = [self.decoder]
 
     def show(self, example: Any) -> Shown:
         return Shown(example.entry.words, example.names)
 
-    def _fitted(self, make: Callable[[Decode], Metric]) -> Metric:
-        """The metric that `make` makes, under each decoder if the validation part chooses one."""
+    def _make_metric(self, make: Callable[[Decode], Metric]) -> Metric:
+        """The metric of `make`, under each decoder if the validation part chooses one."""
         return FittedMetric(self._decoders, self.decoder, make) if len(self._decoders) > 1 else make(self.decode)
 
-    def _protocol_threshold(self) -> str | None:
-        """The decoder, and how it was chosen, for the protocol; None: the most probable tags, whatever comes."""
+    def _describe_threshold(self) -> str | None:
+        """The decoder, and how it was chosen, for the protocol; None if it is always the most probable tags."""
         return None if self._fit.decode == "viterbi" else f"{self.decoder}, {self._fit}"
 
     def _name_spans(self, spans: np.ndarray) -> list[tuple[int, Span]]:
-        """The sentence and the span, for each of the spans that `_table` found."""
+        """The sentence and the span, for each span of `_table`."""
         roles = self._table.roles
         return [(row, Span(roles[kind], first, last + 1)) for row, kind, first, last in spans.tolist()]
 
@@ -140,18 +140,20 @@ class SpanTask(SentenceTask, FitsDecoder):
         lengths: np.ndarray,
         owner: np.ndarray | None = None,
     ) -> Confidences:
-        """Confidences in decoded spans: their posteriors if these decided, otherwise by `span_confidences`, whose
-        arguments these are. A decision of several spans has the least of their confidences."""
+        """Confidences in decoded spans: their posteriors if the decoder uses them, otherwise by `span_confidences` with
+        the same arguments. A decision of several spans has the lowest of their confidences."""
         if self.decoder.threshold is None or proposal.chosen is not None:
             return span_confidences(proposal.mean[:, 0], best, spans, lengths, self._table.goes_on, owner)
         owner = np.arange(len(spans)) if owner is None else owner
         posteriors = self.decoder.posteriors(proposal)
         shape = (len(best), best.shape[1] + 1, best.shape[1] + 1, len(self._table.roles))
-        known = np.ravel_multi_index([v.numpy() for v in (*posteriors[:3], posteriors.type)], shape)
+        posterior_keys = np.ravel_multi_index(
+            [indices.numpy() for indices in (*posteriors[:3], posteriors.type)], shape
+        )
         row, kind, first, last = spans.T
-        wanted = np.ravel_multi_index([row, first, last + 1, kind], shape)
-        order = known.argsort()
-        p = posteriors.p.numpy()[order[np.searchsorted(known, wanted, sorter=order)]]
-        least = np.ones(int(owner.max(initial=-1)) + 1)
-        np.minimum.at(least, owner, p)
-        return LabelConfidences(least)
+        keys = np.ravel_multi_index([row, first, last + 1, kind], shape)
+        order = posterior_keys.argsort()
+        p = posteriors.p.numpy()[order[np.searchsorted(posterior_keys, keys, sorter=order)]]
+        lowest = np.ones(int(owner.max(initial=-1)) + 1)
+        np.minimum.at(lowest, owner, p)
+        return LabelConfidences(lowest)

@@ -1,4 +1,4 @@
-"""Trainers `cross_entropy`, of the net alone, and `energy`, of the energy alone."""
+"""Trainers `cross_entropy`, which trains the net alone, and `energy`, which trains the energy alone."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class CrossEntropy(Trainer):
 
     def stages(self, model: Model, task: Task) -> list[Stage]:
         config = self.config
-        phase = Phase("inference_net", ("inference_net",), self._loss, config.net)
+        phase = Phase("inference_net", ("inference_net",), self._compute_loss, config.net)
         frozen = frozen_except(model, "inference_net")
         return [Stage("train", (phase,), config.epochs, config.rounds, frozen, patience=config.patience)]
 
-    def _loss(self, context: Context) -> Terms:
+    def _compute_loss(self, context: Context) -> Terms:
         return {"cross_entropy": cross_entropy(context, self.config.per_variable)}
 
 
@@ -43,7 +43,7 @@ class EnergyAlone(Trainer):
     cross entropy, and fixed from then on.
 
     Raises:
-        ConfigError: the task weighs classes, and there is no net whose cross entropy they weigh.
+        ConfigError: the task weighs classes, but no net is trained by cross entropy.
     """
 
     needs = ("energy", "energy_loss")
@@ -60,12 +60,12 @@ class EnergyAlone(Trainer):
 
     def stages(self, model: Model, task: Task) -> list[Stage]:
         config = self.config
-        alone = energy_stage(model, config.epochs, config.energy, config.patience, trainer="energy")
+        stage = energy_stage(model, config.epochs, config.energy, config.patience, trainer="energy")
         if not config.net_epochs or "inference_net" not in frozen_except(model, "energy"):
             if getattr(task.config, "class_weight", None) is not None:
                 raise ConfigError(
                     "task.class_weight weighs the cross entropy of a net, but trainer 'energy' alone trains no net; "
                     "use a method with a net, such as cross_entropy or nce, or class_weight=null"
                 )
-            return [alone]
-        return [net_stage(model, task, config.net_epochs, config.net, config.patience), alone]
+            return [stage]
+        return [net_stage(model, task, config.net_epochs, config.net, config.patience), stage]

@@ -20,14 +20,14 @@ from spen_plugins.spaces import LabelSet
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, Trainer, TrainerConfig
 
-_AT_ONCE = 1024
+_BATCH_SIZE = 1024
 
 
 class OneVsRest(Trainer):
     """A logistic regression for each label, with an L2 penalty, fitted by LIBLINEAR and kept in net `independent`, with
     a bias, over features `bag`. Each strength of the penalty has a stage; the best model on validation is kept.
 
-    A label that all training examples have, or none, has a constant probability, (k + ½) / (n + 1) of k in n. Classes
+    A label that all training examples have, or none, has the constant probability (k + ½) / (n + 1) for k of n. Classes
     and examples have the task's weights, as scikit-learn's `class_weight` and `sample_weight`.
     """
 
@@ -55,16 +55,16 @@ class OneVsRest(Trainer):
         if net.output.bias is None:
             raise ConfigError("trainer 'one_vs_rest' requires inference_net.bias=true")
         # Nothing is learned in batches: one example is enough.
-        common = {"frozen": frozen_except(model), "examples": task.part("train")[:1]}
+        fields = {"frozen": frozen_except(model), "examples": task.part("train")[:1]}
         return [
-            Stage(f"C={c:g}", (), epochs=1, start=partial(self._fit, task, c), goes_on=i > 0, **common)
+            Stage(f"C={c:g}", (), epochs=1, start=partial(self._fit, task, c), goes_on=i > 0, **fields)
             for i, c in enumerate(self.config.c)
         ]
 
     def protocol(self) -> dict[str, Any]:
-        several = f"the best on validation of {', '.join(f'{c:g}' for c in self.config.c)}"
-        chosen = several if len(self.config.c) > 1 else f"{self.config.c[0]:g}"
-        return {"training": f"one-vs-rest logistic regression (LIBLINEAR, L2), C {chosen}"}
+        choice = f"the best on validation of {', '.join(f'{c:g}' for c in self.config.c)}"
+        strength = choice if len(self.config.c) > 1 else f"{self.config.c[0]:g}"
+        return {"training": f"one-vs-rest logistic regression (LIBLINEAR, L2), C {strength}"}
 
     def _fit(self, task: Task, c: float, model: Model) -> None:
         from sklearn.linear_model import LogisticRegression
@@ -74,15 +74,15 @@ class OneVsRest(Trainer):
             self._design = _make_design(net.features, task)
         x, gold, weights, classes = self._design
         weight, bias = np.zeros(net.output.weight.shape), np.zeros(net.output.bias.shape)
-        for label, having in enumerate(gold.T):
-            k, n = int(having.sum()), len(having)
+        for label, has_label in enumerate(gold.T):
+            k, n = int(has_label.sum()), len(has_label)
             if k in (0, n):
                 bias[label] = np.log((k + 0.5) / (n - k + 0.5))
                 continue
-            by_class = None if classes is None else dict(enumerate(classes[:, label].tolist()))
-            learner = LogisticRegression(C=c, solver="liblinear", tol=self.config.tolerance, class_weight=by_class)
-            fitted = learner.fit(x, having, weights)
-            weight[label], bias[label] = fitted.coef_[0], fitted.intercept_[0]
+            class_weight = None if classes is None else dict(enumerate(classes[:, label].tolist()))
+            learner = LogisticRegression(C=c, solver="liblinear", tol=self.config.tolerance, class_weight=class_weight)
+            regression = learner.fit(x, has_label, weights)
+            weight[label], bias[label] = regression.coef_[0], regression.intercept_[0]
         with torch.no_grad():
             net.output.weight.copy_(torch.from_numpy(weight))
             net.output.bias.copy_(torch.from_numpy(bias))
@@ -95,12 +95,12 @@ def _make_design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray
 
     def read_batches() -> Iterator[Batch]:
         examples = task.part("train")
-        for start in range(0, len(examples), _AT_ONCE):
-            batch = task.collate(examples[start : start + _AT_ONCE])
+        for start in range(0, len(examples), _BATCH_SIZE):
+            batch = task.collate(examples[start : start + _BATCH_SIZE])
             if batch.gold is not None:
                 yield batch
 
-    home = next(features.buffers(), torch.empty(0)).device
+    device = next(features.buffers(), torch.empty(0)).device
     features.learn(batch.x for batch in read_batches())
     rows, gold, weights, classes = [], [], [], None
     for batch in read_batches():
@@ -111,11 +111,9 @@ def _make_design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray
         if "vector" in batch.x.inputs:
             rows.append(batch.x.inputs["vector"].numpy()[is_labelled])
             continue
-        row, column, value = (part.cpu().numpy() for part in features.lists(batch.to(home).x))
+        row, column, value = (part.cpu().numpy() for part in features.lists(batch.to(device).x))
         matrix = sparse.csr_matrix((value.astype(np.float64), (row, column)), (len(batch), features.output_dim))
         rows.append(matrix[np.flatnonzero(is_labelled)])
-    stacked = (
-        np.concatenate(rows).astype(np.float64) if isinstance(rows[0], np.ndarray) else sparse.vstack(rows).tocsr()
-    )
-    weight = np.concatenate(weights)
-    return stacked, np.concatenate(gold), None if (weight == 1).all() else weight, classes
+    design = np.concatenate(rows).astype(np.float64) if isinstance(rows[0], np.ndarray) else sparse.vstack(rows).tocsr()
+    example_weights = np.concatenate(weights)
+    return design, np.concatenate(gold), None if (example_weights == 1).all() else example_weights, classes

@@ -47,7 +47,7 @@ def net_terms(context: Context, weight: float = 1.0) -> Terms:
 
 def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields: Any) -> Phase:
     """The phase in which the energy learns from the experiment's energy loss; `fields` are the others of `Phase`."""
-    return Phase("energy", trains, _energy_terms, player, measures=_energy_measures, **fields)
+    return Phase("energy", trains, _compute_energy_terms, player, measures=_compute_energy_measures, **fields)
 
 
 def loss_parts(model: Model, player: Literal["nets", "energy"]) -> tuple[str, ...]:
@@ -80,10 +80,10 @@ def net_stage(
     gradient-based inference on top of it.
     """
 
-    def loss(context: Context) -> Terms:
+    def compute_loss(context: Context) -> Terms:
         return {"cross_entropy": cross_entropy(context, per_variable)}
 
-    phase = Phase("inference_net", ("inference_net",), loss, player.model_copy(update={"steps": 1}))
+    phase = Phase("inference_net", ("inference_net",), compute_loss, player.model_copy(update={"steps": 1}))
     select = partial(_score_net, task) if model.inference_net.uses_energy else None
     frozen = frozen_except(model, "inference_net")
     return Stage("net", (phase,), epochs, frozen=frozen, select=select, patience=patience)
@@ -105,12 +105,12 @@ def energy_stage(
         select: the stage's own validation score; None for the task's.
 
     Raises:
-        ConfigError: the energy loss has a net of its own, which would stay untrained.
+        ConfigError: the energy loss has its own net, which would stay untrained.
     """
     if loss_parts(model, "nets"):
-        own = next(name for name, _ in model.energy_loss.named_parameters())
+        key = next(name for name, _ in model.energy_loss.named_parameters())
         raise ConfigError(
-            f"trainer {trainer!r}: {type(model.energy_loss).__name__} has its own net ({own.split('.')[0]}), which is "
+            f"trainer {trainer!r}: {type(model.energy_loss).__name__} has its own net ({key.split('.')[0]}), which is "
             "frozen here. Use an energy_loss without a net ('ssvm' for a margin), or a trainer that updates both on "
             "every batch"
         )
@@ -119,11 +119,11 @@ def energy_stage(
     return Stage("energy", (phase,), epochs, frozen=frozen_except(model, *trains), select=select, patience=patience)
 
 
-def _energy_terms(context: Context) -> Terms:
+def _compute_energy_terms(context: Context) -> Terms:
     return {name: context.batch.weigh(term) for name, term in _ask_loss(context, "terms").items()}
 
 
-def _energy_measures(context: Context) -> Terms:
+def _compute_energy_measures(context: Context) -> Terms:
     return _ask_loss(context, "measures")
 
 
@@ -132,8 +132,8 @@ def _ask_loss(context: Context, method: Literal["terms", "net_terms", "measures"
     loss = context.model.energy_loss
     terms = getattr(loss, method)(context.energy, context.batch, context.proposal)
     if not isinstance(terms, Mapping):
-        found = f"{type(loss).__name__}.{method} returned a {type(terms).__name__}"
-        raise PluginError(f"{found}; expected a dict of tensors of shape (batch,) by name")
+        problem = f"{type(loss).__name__}.{method} returned a {type(terms).__name__}"
+        raise PluginError(f"{problem}; expected a dict of tensors of shape (batch,) by name")
     return terms
 
 

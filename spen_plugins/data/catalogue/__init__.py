@@ -18,12 +18,12 @@ from typing import Any
 
 from spen_plugins.errors import DataError
 
-_HERE = files("spen_plugins.data.catalogue")
+_CATALOGUE_FOLDER = files("spen_plugins.data.catalogue")
 
 
 @dataclass(frozen=True)
 class File:
-    """One file: its place below a data folder, its path below the origin's root, its sha256."""
+    """One file: its path below a data folder, its path below the origin's root, its sha256."""
 
     path: str
     origin: str
@@ -60,12 +60,12 @@ class DataSet:
         return posixpath.commonpath([posixpath.dirname(path) for path in paths])
 
     def below(self, path: str) -> tuple[str, ...]:
-        """The file of this path, or all files in this folder; empty if it is none of this data set's."""
+        """The file of this path, or all files in this folder; empty if the data set has no such path."""
         return tuple(file for file in self.paths if file == path or file.startswith(f"{path}/"))
 
 
 def _read_entry(name: str, entry: Mapping[str, Any]) -> DataSet:
-    """An entry of `data_sets.toml`, which says what its keys are."""
+    """An entry of `data_sets.toml`, which documents its keys."""
     return DataSet(
         name,
         entry["about"],
@@ -78,23 +78,23 @@ def _read_entry(name: str, entry: Mapping[str, Any]) -> DataSet:
 
 
 def _read_files(name: str, entry: Mapping[str, Any]) -> list[File]:
-    sums = entry.get("files")
-    if sums is None:
-        lines = _HERE.joinpath(f"{name}.sha256").read_text(encoding="ascii").splitlines()
-        sums = {path: checksum for checksum, path in map(str.split, lines)}
-    read = []
-    for path, checksum in sums.items():
-        origin, place = entry["origin"], path
+    checksums = entry.get("files")
+    if checksums is None:
+        lines = _CATALOGUE_FOLDER.joinpath(f"{name}.sha256").read_text(encoding="ascii").splitlines()
+        checksums = {path: checksum for checksum, path in map(str.split, lines)}
+    entries = []
+    for path, checksum in checksums.items():
+        origin, origin_path = entry["origin"], path
         if isinstance(origin, dict):
-            folder, _, place = path.partition("/")
+            folder, _, origin_path = path.partition("/")
             origin = origin[folder]
-        read.append(File(f"{entry['folder']}/{path}", f"{origin}/{place}", checksum))
-    return read
+        entries.append(File(f"{entry['folder']}/{path}", f"{origin}/{origin_path}", checksum))
+    return entries
 
 
 CATALOGUE = {
     name: _read_entry(name, entry)
-    for name, entry in tomllib.loads(_HERE.joinpath("data_sets.toml").read_text(encoding="utf-8")).items()
+    for name, entry in tomllib.loads(_CATALOGUE_FOLDER.joinpath("data_sets.toml").read_text(encoding="utf-8")).items()
 }
 
 
@@ -115,18 +115,18 @@ def _expand_home(path: str) -> Path:
 
 
 def locate(path: str) -> Path:
-    """A path of a config -> a file: `data:multilabel/bibtex/bibtex.arff` below `$SPEN_DATA`, else below the cache.
+    """The file of a config's path: `data:multilabel/bibtex/bibtex.arff` is below `$SPEN_DATA`, else below the cache.
 
-    Other paths are returned as they are, even if no such file exists; `~` is expanded in all.
+    Other paths are returned as they are, even if no such file exists; `~` is expanded in all paths.
 
     Raises:
-        DataError: a `data:` path that is in neither place, with the command that downloads it, if there is one.
+        DataError: neither folder has a `data:` path; the message has the command that downloads it, if there is one.
     """
     if not path.startswith(PREFIX):
         return _expand_home(path)
     relative = path.removeprefix(PREFIX).rstrip("/")
-    own = os.environ.get("SPEN_DATA")
-    roots = ([_expand_home(own)] if own else []) + [cache_folder()]
+    data_folder = os.environ.get("SPEN_DATA")
+    roots = ([_expand_home(data_folder)] if data_folder else []) + [cache_folder()]
 
     entry = next((data_set for data_set in CATALOGUE.values() if data_set.below(relative)), None)
     files = entry.below(relative) if entry else ()
@@ -141,7 +141,7 @@ def locate(path: str) -> Path:
         remedy = f"{entry.name} can't be downloaded: {entry.why_not}"
     else:
         remedy = f"`spen data get {entry.name}` downloads it" if entry else f"data sets are {', '.join(CATALOGUE)}"
-        remedy += "" if own else ", or set $SPEN_DATA to a folder that has it"
+        remedy += "" if data_folder else ", or set $SPEN_DATA to a folder that has it"
     raise DataError(path, None, f"{state} below {places}", f"the file in one of them: {remedy}")
 
 
@@ -151,18 +151,18 @@ IMAGES = (".png", ".jpg", ".jpeg")
 
 
 def is_pattern(path: Path) -> bool:
-    """True of a path that is not there, and has a part with `*`, `?` or `[…]`."""
-    return _first_pattern(path) is not None
+    """True for a path that does not exist, and has a part with `*`, `?` or `[…]`."""
+    return _find_pattern(path) is not None
 
 
 def split_pattern(pattern: Path) -> tuple[Path, str]:
     """The folder above a pattern's first `*`, `?` or `[…]`, and the rest."""
-    first = _first_pattern(pattern)
+    first = _find_pattern(pattern)
     return Path(*pattern.parts[:first]), "/".join(pattern.parts[first:])
 
 
 def find_files(pattern: Path) -> list[tuple[str, Path]]:
-    """The files that fit a pattern, in order, each with its path below the folder of `split_pattern`; `**` stands for
+    """The files that match a pattern, in order, each with its path below the folder of `split_pattern`; `**` matches
     any folders.
     """
     base, rest = split_pattern(pattern)
@@ -173,19 +173,19 @@ def find_files(pattern: Path) -> list[tuple[str, Path]]:
 
 
 def find_conll_2012_files(folder: Path) -> list[tuple[str, Path]]:
-    """The CoNLL-2012 files below a folder, by their paths there, which come with them; an empty list if it has none."""
+    """The CoNLL-2012 files below a folder, sorted, each with its path below the folder; empty if it has none."""
     files = sorted(file for file in folder.rglob(f"*{CONLL_2012}") if _is_visible_file(file))
     return [(file.relative_to(folder).as_posix(), file) for file in files]
 
 
 def image_files(folder: Path) -> list[tuple[str, Path]]:
-    """The PNG and JPEG files in a folder, by their names, which come with them; an empty list if it has none."""
+    """The PNG and JPEG files in a folder, sorted, each with its name; empty if the folder has none."""
     files = [file for file in folder.iterdir() if _is_visible_file(file) and file.suffix.lower() in IMAGES]
     return sorted((file.name, file) for file in files)
 
 
 def count_other_files(folder: Path) -> tuple[int, str]:
-    """The number of files below a folder that are no CoNLL-2012 files, and their kinds, such as "*.gold_skel"."""
+    """The number of files below a folder that are not CoNLL-2012 files, and their kinds, such as "*.gold_skel"."""
     others = [file for file in folder.rglob("*") if _is_visible_file(file) and not file.name.endswith(CONLL_2012)]
     kinds = Counter(f"*{file.suffix}" if file.suffix else file.name for file in others)
     names = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
@@ -196,7 +196,7 @@ def _is_visible_file(file: Path) -> bool:
     return not file.name.startswith(".") and file.is_file()
 
 
-def _first_pattern(path: Path) -> int | None:
-    """Index of the first part of a path that is a pattern; a folder may have such a name, too."""
-    magic = (i for i, part in enumerate(path.parts) if has_magic(part))
-    return next((i for i in magic if not Path(*path.parts[: i + 1]).exists()), None)
+def _find_pattern(path: Path) -> int | None:
+    """Index of the first part of a path that is a pattern and not the name of an existing file or folder."""
+    indices = (i for i, part in enumerate(path.parts) if has_magic(part))
+    return next((i for i in indices if not Path(*path.parts[: i + 1]).exists()), None)

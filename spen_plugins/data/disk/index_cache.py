@@ -1,4 +1,5 @@
-"""Indexes of examples, made once and kept beside the data; one that is stale, damaged or of others is made again."""
+"""Indexes of examples, made once and kept beside the data. An index that is stale, damaged or not made on this machine
+is made again."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from spen_plugins.files import make_folder, read_json, save_json, save_text, to_
 from spen_plugins.files.lock import locked
 
 FOLDER = ".spen_index"
-_ABOUT = "index.json"
+_ABOUT_FILE = "index.json"
 _VERSION = 1
 
 
@@ -33,69 +34,69 @@ def kept_index(
 ) -> tuple[Index, str]:
     """The index of training data, and a sentence about it; `settings` is all else that it depends on, as JSON values.
 
-    It is beside the data, or in the cache of downloads if nothing can be written there. What its files contain is
-    recorded in that cache: an index beside the data that came with them, or was changed, is made again.
+    It is beside the data, or in the cache of downloads if the data's folder is not writable. The cache also records the
+    checksums of the index: one that came with the data, or was changed, is made again.
     """
     dataset_class()
-    wanted = {"version": _VERSION, "data": checksum, "settings": dict(settings), "columns": list(columns)}
-    folders = _folders(source, settings)
+    description = {"version": _VERSION, "data": checksum, "settings": dict(settings), "columns": list(columns)}
+    folders = _list_folders(source, settings)
     for folder in folders:
-        if _reason(folder, wanted) is None:
-            return _opened(source, folder, "indexed before")
-    folder = next((folder for folder in folders if _writable(folder.parent)), folders[-1])
+        if _explain_rebuild(folder, description) is None:
+            return _open_index(source, folder, "indexed before")
+    folder = next((folder for folder in folders if _is_writable(folder.parent)), folders[-1])
     with locked(folder.parent, wait=say):
-        why = _reason(folder, wanted)
-        if why is None:  # another process has just made it
-            return _opened(source, folder, "indexed before")
-        started = time.perf_counter()
+        reason = _explain_rebuild(folder, description)
+        if reason is None:  # another process has just made it
+            return _open_index(source, folder, "indexed before")
+        start_time = time.perf_counter()
         if sys.stderr.isatty():
-            say(f"indexing {source}, once: {why}")
-        with writing_folder(folder) as fresh:
-            rows = write_index(fresh, columns, _counted(batches()))
+            say(f"indexing {source}, once: {reason}")
+        with writing_folder(folder) as new_folder:
+            rows = write_index(new_folder, columns, _show_progress(batches()))
             if not rows:
                 raise DataError(source, None, "no row", "at least one")
-            sums = {name: sha256(fresh / name) for name in (ROWS, LEXICONS)}
-            save_json({**wanted, "sha256": sums}, fresh / _ABOUT)
-        with suppress(RunError):  # without a cache of one's own the next run makes the index again
-            save_text(to_json(sums, None), _record(wanted))
-    return _opened(source, folder, f"indexed in {time.perf_counter() - started:,.0f} s")
+            checksums = {name: sha256(new_folder / name) for name in (ROWS, LEXICONS)}
+            save_json({**description, "sha256": checksums}, new_folder / _ABOUT_FILE)
+        with suppress(RunError):  # without a writable cache the next run makes the index again
+            save_text(to_json(checksums, None), _find_record(description))
+    return _open_index(source, folder, f"indexed in {time.perf_counter() - start_time:,.0f} s")
 
 
-def _folders(source: Path, settings: Mapping[str, Any]) -> list[Path]:
-    """Where the index may be: beside the data, and in the cache."""
+def _list_folders(source: Path, settings: Mapping[str, Any]) -> list[Path]:
+    """The possible folders of the index: beside the data, and in the cache."""
     source = source.absolute()
-    base, own = split_pattern(source) if is_pattern(source) else (source.parent, source.name)
-    stem = "shards" if has_magic(own) else own[:60]
+    base, relative = split_pattern(source) if is_pattern(source) else (source.parent, source.name)
+    stem = "shards" if has_magic(relative) else relative[:60]
 
-    def name(data: str) -> str:
-        parts = {"data": data, "settings": dict(settings)}
-        return f"{stem}-{hashlib.sha256(to_json(parts, None).encode()).hexdigest()[:12]}"
+    def make_name(data: str) -> str:
+        identity = {"data": data, "settings": dict(settings)}
+        return f"{stem}-{hashlib.sha256(to_json(identity, None).encode()).hexdigest()[:12]}"
 
-    return [base / FOLDER / name(own), cache_folder() / "indexed" / name(str(source))]
-
-
-def _record(wanted: Mapping[str, Any]) -> Path:
-    """The file that says what the files of an index of these data under these settings contain."""
-    return cache_folder() / "indexed" / f"{hashlib.sha256(to_json(wanted, None).encode()).hexdigest()[:32]}.json"
+    return [base / FOLDER / make_name(relative), cache_folder() / "indexed" / make_name(str(source))]
 
 
-def _recorded(wanted: Mapping[str, Any]) -> Any:
+def _find_record(description: Mapping[str, Any]) -> Path:
+    """The file that records the checksums of an index of these data under these settings."""
+    return cache_folder() / "indexed" / f"{hashlib.sha256(to_json(description, None).encode()).hexdigest()[:32]}.json"
+
+
+def _read_record(description: Mapping[str, Any]) -> Any:
     try:
-        return read_json(_record(wanted))
+        return read_json(_find_record(description))
     except (OSError, RunError, DataError):
         return None
 
 
-def _reason(folder: Path, wanted: Mapping[str, Any]) -> str | None:
-    """Why there is no index to use in a folder; None if there is one."""
+def _explain_rebuild(folder: Path, description: Mapping[str, Any]) -> str | None:
+    """The reason why a folder has no usable index; None if it has one."""
     try:
-        found = read_json(folder / _ABOUT)
-        sums = found.pop("sha256")
-        if found != wanted:
+        stored = read_json(folder / _ABOUT_FILE)
+        checksums = stored.pop("sha256")
+        if stored != description:
             return f"the data changed since {folder} was made"
-        if sums != _recorded(wanted):
+        if checksums != _read_record(description):
             return f"{folder} was not made on this machine and may not match the data"
-        if any(sha256(folder / name) != sums[name] for name in (ROWS, LEXICONS)):
+        if any(sha256(folder / name) != checksums[name] for name in (ROWS, LEXICONS)):
             return f"{folder} is damaged"
     except FileNotFoundError:
         return "there is no index yet"
@@ -104,13 +105,13 @@ def _reason(folder: Path, wanted: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _opened(source: Path, folder: Path, how: str) -> tuple[Index, str]:
+def _open_index(source: Path, folder: Path, timing: str) -> tuple[Index, str]:
     index = Index(folder)
     size = (folder / ROWS).stat().st_size / 1e6
-    return index, f"{source} stays on disk: {len(index):,} examples, {how}, in {folder} ({size:,.0f} MB)"
+    return index, f"{source} stays on disk: {len(index):,} examples, {timing}, in {folder} ({size:,.0f} MB)"
 
 
-def _writable(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     try:
         make_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
@@ -119,8 +120,8 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _counted(batches: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """The same batches; a terminal shows how far they are."""
+def _show_progress(batches: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """The same batches; a terminal shows their progress."""
     if not sys.stderr.isatty():
         return batches
     from rich.progress import track

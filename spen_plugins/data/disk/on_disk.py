@@ -14,20 +14,20 @@ from spen_plugins.errors import explain_missing
 
 T = TypeVar("T")
 BLOCK = 1024
-"""Rows that stand together in the file and are read together in an epoch."""
+"""Number of rows that are stored together in the file and read together in an epoch."""
 MAPPED = 1 << 18
-"""Rows after which the file is mapped anew: what is not read any more then leaves the process's memory."""
+"""Number of rows after which the file is mapped again, so that rows read earlier leave the process's memory."""
 ROWS, LEXICONS = "rows.arrow", "lexicons.arrow"
 
 
 class Lists(NamedTuple):
-    """A column of some rows: numbers of a lexicon, the rows' one after another, and where each row ends."""
+    """A column of some rows: numbers of a lexicon, one row after another, and the end of each row."""
 
     numbers: np.ndarray
     ends: np.ndarray
 
     def cut(self, values: np.ndarray) -> list[np.ndarray]:
-        """One value a number -> those of each row."""
+        """One value per number -> the values of each row."""
         return np.split(values, self.ends[:-1])
 
 
@@ -40,20 +40,21 @@ class Lexicon:
 
     def encode(self, values: Any) -> np.ndarray:
         """Numbers, int32, of the strings of a `pyarrow.Array`; new ones get the next numbers."""
-        coded = values.dictionary_encode()
-        places = [self.number.setdefault(value, len(self.number)) for value in coded.dictionary.to_pylist()]
-        place = np.array(places, dtype=np.int32)
-        codes = coded.indices.to_numpy(zero_copy_only=False)
+        encoded = values.dictionary_encode()
+        number_list = [self.number.setdefault(value, len(self.number)) for value in encoded.dictionary.to_pylist()]
+        numbers = np.array(number_list, dtype=np.int32)
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
         if len(self.number) > len(self.counts):
             self.counts = np.concatenate([self.counts, np.zeros(2 * len(self.number), dtype=np.int64)])
-        self.counts[place] += np.bincount(codes, minlength=len(place))
-        return place[codes]
+        self.counts[numbers] += np.bincount(codes, minlength=len(numbers))
+        return numbers[codes]
 
 
 def write_index(folder: Path, columns: Sequence[str], batches: Iterable[Mapping[str, Any]]) -> int:
-    """Write an index of examples into a folder; returns their number.
+    """Writes an index of examples into a folder; returns their number.
 
-    `batches` has each column's lists of strings of some examples: `pyarrow.ListArray`s of equal lengths without nulls.
+    Each of `batches` has some examples' lists of strings, by column: `pyarrow.ListArray`s of equal lengths without
+    nulls.
     """
     import pyarrow as pa
 
@@ -70,12 +71,12 @@ def write_index(folder: Path, columns: Sequence[str], batches: Iterable[Mapping[
             table = pa.Table.from_arrays(lists, schema=schema)
             out.write_table(table)
             rows += len(table)
-    found = {
+    contents = {
         "column": list(lexicons),
         "values": pa.array([list(x.number) for x in lexicons.values()], pa.large_list(pa.large_string())),
         "counts": [x.counts[: len(x.number)] for x in lexicons.values()],
     }
-    table = pa.table(found)
+    table = pa.table(contents)
     with pa.OSFile(str(folder / LEXICONS), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
         out.write_table(table)
     return rows
@@ -94,14 +95,14 @@ class Index:
         import pyarrow as pa
         from pyarrow import compute
 
-        self._file, self._read = folder / ROWS, 0
-        self._rows, self._which = self._mapped(), self._file.stat()
+        self._file, self._rows_read = folder / ROWS, 0
+        self._rows, self._file_stat = self._map_rows(), self._file.stat()
         with pa.OSFile(str(folder / LEXICONS)) as file:
-            found = pa.ipc.open_file(file).read_all()
-        names, values, counts = (found.column(key) for key in ("column", "values", "counts"))
+            lexicons = pa.ipc.open_file(file).read_all()
+        names, values, counts = (lexicons.column(key) for key in ("column", "values", "counts"))
         names = names.to_pylist()
         self.values, self.counts = (
-            {name: one.values.to_numpy(zero_copy_only=False) for name, one in zip(names, lists, strict=True)}
+            {name: array.values.to_numpy(zero_copy_only=False) for name, array in zip(names, lists, strict=True)}
             for lists in (values, counts)
         )
         self.lengths = compute.list_value_length(self._rows.data.column(names[0])).to_numpy()
@@ -116,16 +117,16 @@ class Index:
 
     def gather(self, rows: Sequence[int] | np.ndarray) -> dict[str, Lists]:
         """The columns of some rows, at least one."""
-        self._read += len(rows)
-        if self._read > MAPPED:
-            self._read = len(rows)
-            if self._is_there():
-                self._rows = self._mapped()
+        self._rows_read += len(rows)
+        if self._rows_read > MAPPED:
+            self._rows_read = len(rows)
+            if self._is_same_file():
+                self._rows = self._map_rows()
         table = self._rows[rows]
         lists = {name: table.column(name).combine_chunks() for name in table.column_names}
         return {
-            name: Lists(found.flatten().to_numpy(), found.value_lengths().to_numpy().cumsum())
-            for name, found in lists.items()
+            name: Lists(cells.flatten().to_numpy(), cells.value_lengths().to_numpy().cumsum())
+            for name, cells in lists.items()
         }
 
     def contains(self, rows: Mapping[str, Sequence[Sequence[str]]]) -> np.ndarray:
@@ -134,33 +135,35 @@ class Index:
         import pyarrow as pa
         from pyarrow import compute
 
-        asked = []
+        columns = []
         for name, values in rows.items():
             lists = pa.array(values, pa.list_(pa.string()))
             numbers = compute.index_in(lists.flatten(), pa.array(self.values[name], pa.string())).fill_null(-1)
-            asked.append((numbers, lists.value_lengths()))
-        wanted = hash_rows(asked)
-        found = np.zeros(len(wanted), dtype=bool)
+            columns.append((numbers, lists.value_lengths()))
+        hashes = hash_rows(columns)
+        is_contained = np.zeros(len(hashes), dtype=bool)
         for batch in self._rows.data.table.select(list(rows)).to_batches():
-            found |= np.isin(wanted, hash_rows([(lists.flatten(), lists.value_lengths()) for lists in batch.columns]))
-        self._rows = self._mapped() if self._is_there() else self._rows
-        return found
+            is_contained |= np.isin(
+                hashes, hash_rows([(lists.flatten(), lists.value_lengths()) for lists in batch.columns])
+            )
+        self._rows = self._map_rows() if self._is_same_file() else self._rows
+        return is_contained
 
-    def _mapped(self) -> Any:
+    def _map_rows(self) -> Any:
         return dataset_class().from_file(str(self._file)).with_format("arrow")
 
-    def _is_there(self) -> bool:
-        """False if another file has taken its place: that one is not read, and what is mapped stays."""
+    def _is_same_file(self) -> bool:
+        """False if another file has replaced the mapped one; the new file is not read, and the mapping stays."""
         try:
-            return os.path.samestat(self._file.stat(), self._which)
+            return os.path.samestat(self._file.stat(), self._file_stat)
         except OSError:
             return False
 
 
 class OnDisk(Sequence[T]):
-    """The examples of an index, made by `make` when they are asked for; `take` makes those of a batch at once.
+    """The examples of an index, made by `make` on demand; `take` makes all examples of a batch at once.
 
-    `lengths` `(example,)` are as of `Task.length`; or what gives them, where networks decide them.
+    `lengths` `(example,)` are as `Task.length` returns them; or a function that returns them, if networks decide them.
     """
 
     block = BLOCK
@@ -207,7 +210,7 @@ def chosen(examples: Sequence[T], rows: Sequence[int]) -> list[T]:
 
 def dataset_class() -> Any:
     """`datasets.Dataset`; a ConfigError where it is missing."""
-    needs = "training data on disk require Hugging Face's datasets: pip install 'spen-plugins[arrow]'"
-    with explain_missing(f"{needs}; task.on_disk=false keeps them in memory"):
+    requirement = "training data on disk require Hugging Face's datasets: pip install 'spen-plugins[arrow]'"
+    with explain_missing(f"{requirement}; task.on_disk=false keeps them in memory"):
         from datasets import Dataset
     return Dataset

@@ -1,4 +1,4 @@
-"""Rows and cells of Parquet and Arrow files, one or several that belong together, a batch at a time, by pyarrow."""
+"""Rows and cells of Parquet and Arrow files, single or sharded, read in batches by pyarrow."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from spen_plugins.errors import DataError, explain_missing
 from spen_plugins.files import no_file
 
 MOST_CELLS = 1 << 30
-"""Most cells of a file that is kept in memory."""
+"""Maximum number of cells of a file that is kept in memory."""
 
 
 def check_valid(path: str | Path, rows: Any) -> None:
-    """Check a table's or batch's columns, which pyarrow believes when it reads them; a DataError names the column."""
+    """Check a table's or batch's columns, which pyarrow reads unchecked; a DataError names the invalid column."""
     import pyarrow as pa
 
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
@@ -31,7 +31,7 @@ def check_valid(path: str | Path, rows: Any) -> None:
 
 
 def read_cells(path: str | Path, name: str, column: Any) -> list[Any]:
-    """The cells of a valid column. Times in an unknown zone are texts, in UTC; those after the year 9999 are None."""
+    """The cells of a valid column. Times in an unknown zone are texts, in UTC; times after the year 9999 are None."""
     import pyarrow as pa
 
     try:
@@ -50,7 +50,7 @@ def read_cells(path: str | Path, name: str, column: Any) -> list[Any]:
 
 SUFFIXES = (".parquet", ".arrow")
 AT_ONCE = 8192
-"""Most rows of a batch."""
+"""Maximum number of rows of a batch."""
 
 
 class Piece(NamedTuple):
@@ -62,16 +62,16 @@ class Piece(NamedTuple):
 
 
 def shards(path: Path) -> list[Path]:
-    """The files that a folder or a pattern stands for, by name; a file itself."""
+    """The files in a folder, or that match a pattern, sorted by name; for a file, the file itself."""
     if path.is_dir():
-        found = _shards_in(path)
-        if not found:
+        files = _list_shards(path)
+        if not files:
             raise DataError(path, None, "a folder without such files", "Parquet or Arrow files (*.parquet, *.arrow)")
-        return found
+        return files
     return [file for _, file in find_files(path)] if is_pattern(path) else [path]
 
 
-def _shards_in(folder: Path) -> list[Path]:
+def _list_shards(folder: Path) -> list[Path]:
     try:
         return sorted(filter(_is_shard, folder.iterdir()))
     except OSError as error:
@@ -79,12 +79,12 @@ def _shards_in(folder: Path) -> list[Path]:
 
 
 def _is_shard(file: Path) -> bool:
-    """True of a Parquet or Arrow file; what `datasets` keeps of computed tables beside them is none."""
+    """True for a Parquet or Arrow file, except those in which `datasets` caches computed tables."""
     return file.suffix in SUFFIXES and not file.name.startswith("cache-")
 
 
 def is_sharded(path: Path) -> bool:
-    """True of a folder or pattern of Parquet and Arrow files, and of such a file."""
+    """True for a folder or pattern of Parquet and Arrow files, and for such a file."""
     try:
         if path.is_dir():
             return any(map(_is_shard, path.iterdir()))
@@ -94,66 +94,66 @@ def is_sharded(path: Path) -> bool:
             return False
         with path.open("rb") as file:
             return file.read(6).startswith((b"PAR1", b"ARROW1")) or path.suffix == ".arrow"
-    except OSError:  # who reads the file says why
+    except OSError:  # reading the file raises an error with the reason
         return False
 
 
 def checksum(path: Path) -> str:
-    """sha256 of a file; of a pattern, or of a folder of shards, CoNLL-2012 files or images, of its files' names and
-    sums."""
+    """sha256 of a file; for a pattern, or a folder of shards, CoNLL-2012 files or images, sha256 of its files' names
+    and checksums."""
     if path.is_dir():
-        files = [*((file.name, file) for file in _shards_in(path)), *find_conll_2012_files(path)] or image_files(path)
+        files = [*((file.name, file) for file in _list_shards(path)), *find_conll_2012_files(path)] or image_files(path)
     elif is_pattern(path):
         files = find_files(path)
     else:
         return sha256(path)
-    sums = [f"{sha256(file)}  {name}\n" for name, file in files]
-    return hashlib.sha256("".join(sums).encode()).hexdigest()
+    lines = [f"{sha256(file)}  {name}\n" for name, file in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def check_in_memory(path: Path) -> None:
-    """Check that a file can be kept in memory; a DataError if it is too large, or as `pieces`."""
+    """Check that a file can be kept in memory; a DataError if it is too large or `pieces` can't read it."""
     opened(path).close()
-    with _table(path) as table:
-        about = getattr(table, "metadata", None)  # a few bytes of Parquet may stand for many equal cells
-        cells = 0 if about is None else about.num_rows * about.num_columns
+    with _open_table(path) as table:
+        metadata = getattr(table, "metadata", None)  # a few bytes of Parquet may stand for many equal cells
+        cells = 0 if metadata is None else metadata.num_rows * metadata.num_columns
     if cells > MOST_CELLS:
-        wanted = f"at most {MOST_CELLS:,}, as they must fit in memory; task.on_disk=true keeps training data on disk"
-        raise DataError(path, None, f"{cells:,} cells", wanted)
+        expected = f"at most {MOST_CELLS:,}, as they must fit in memory; task.on_disk=true keeps training data on disk"
+        raise DataError(path, None, f"{cells:,} cells", expected)
 
 
 def column_names(path: Path) -> list[str]:
-    """Names of a file's columns; errors as `pieces`."""
-    with _table(path) as table:
+    """Names of a file's columns; errors are as in `pieces`."""
+    with _open_table(path) as table:
         return list(table.schema_arrow.names if hasattr(table, "schema_arrow") else table.schema.names)
 
 
 def pieces(path: Path) -> Iterator[Piece]:
-    """All rows of a Parquet or Arrow file; numbers that stand for names, by Hugging Face's `ClassLabel`, as these."""
+    """All rows of a Parquet or Arrow file; numbers of Hugging Face's `ClassLabel` are replaced by the names."""
     first = 1
-    with _table(path) as table:
-        names = _class_labels(table.schema_arrow if hasattr(table, "schema_arrow") else table.schema)
-        for rows in _batches(path, table):
-            yield Piece(path, first, _named(rows, names))
+    with _open_table(path) as table:
+        names = _read_class_labels(table.schema_arrow if hasattr(table, "schema_arrow") else table.schema)
+        for rows in _read_batches(path, table):
+            yield Piece(path, first, _decode_labels(rows, names))
             first += len(rows)
 
 
-def _batches(path: Path, table: Any) -> Iterator[Any]:
+def _read_batches(path: Path, table: Any) -> Iterator[Any]:
     if hasattr(table, "iter_batches"):
         for rows in table.iter_batches(AT_ONCE):
             check_valid(path, rows)
             yield rows
         return
-    whole = map(table.get_batch, range(table.num_record_batches)) if hasattr(table, "num_record_batches") else table
-    for rows in whole:
+    batches = map(table.get_batch, range(table.num_record_batches)) if hasattr(table, "num_record_batches") else table
+    for rows in batches:
         check_valid(path, rows)
         for start in range(0, len(rows), AT_ONCE):
             yield rows.slice(start, AT_ONCE)
 
 
 @contextmanager
-def _table(path: Path) -> Iterator[Any]:
-    """A file, open: a `ParquetFile`, or a reader of Arrow's file or stream format."""
+def _open_table(path: Path) -> Iterator[Any]:
+    """An open file: a `ParquetFile`, or a reader of Arrow's file or stream format."""
     with explain_missing(
         f"{path} is a Parquet or Arrow file, which requires pyarrow: pip install 'spen-plugins[tables]'"
     ):
@@ -168,51 +168,53 @@ def _table(path: Path) -> Iterator[Any]:
         elif head != b"ARROW1" and path.suffix != ".arrow":  # a stream of Arrow's has no mark
             raise DataError(path, None, "another format", "a Parquet or Arrow file")
         else:
-            with pa.memory_map(str(path)) as mapped:
-                yield pa.ipc.open_file(mapped) if head == b"ARROW1" else pa.ipc.open_stream(mapped)
+            with pa.memory_map(str(path)) as memory_file:
+                yield pa.ipc.open_file(memory_file) if head == b"ARROW1" else pa.ipc.open_stream(memory_file)
     except (pa.ArrowException, OSError) as error:
         kind = "Arrow" if path.suffix == ".arrow" else "Parquet"
         reason = " ".join(str(error).split())
         raise DataError(path, None, f"a damaged {kind} file ({reason:.200})", "a complete file") from None
 
 
-def _class_labels(schema: Any) -> dict[str, list[str]]:
-    """The names of columns of Hugging Face's `ClassLabel`, alone or in lists, as the file's metadata have them."""
+def _read_class_labels(schema: Any) -> dict[str, list[str]]:
+    """Each `ClassLabel` column's names, from Hugging Face's metadata in the file; cells are labels or lists of them."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, ValueError, TypeError):
         return {}
-    found = {}
+    names = {}
     for column, feature in features.items() if isinstance(features, Mapping) else ():
         while isinstance(feature, Mapping) and "feature" in feature:
             feature = feature["feature"]
         if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel" and feature.get("names"):
-            found[column] = feature["names"]
-    return found
+            names[column] = feature["names"]
+    return names
 
 
-def _named(rows: Any, names: Mapping[str, list[str]]) -> Any:
-    """The rows, in which numbers of the columns `names` are names."""
+def _decode_labels(rows: Any, names: Mapping[str, list[str]]) -> Any:
+    """The rows, with the numbers in the columns of `names` replaced by the names."""
     import pyarrow as pa
 
     for column in rows.schema.names:
         if column not in names:
             continue
-        given, known = rows.column(column), pa.array(names[column])
-        if pa.types.is_integer(given.type):
-            named = known.take(_labelled(given))
-        elif pa.types.is_list(given.type) and pa.types.is_integer(given.type.value_type):
-            ends = given.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).cumsum(dtype="int32")
+        cells, labels = rows.column(column), pa.array(names[column])
+        if pa.types.is_integer(cells.type):
+            decoded = labels.take(_mask_unlabelled(cells))
+        elif pa.types.is_list(cells.type) and pa.types.is_integer(cells.type.value_type):
+            ends = cells.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).cumsum(dtype="int32")
             offsets = pa.array([0, *ends.tolist()], pa.int32())
-            named = pa.ListArray.from_arrays(offsets, known.take(_labelled(given.flatten())), mask=given.is_null())
+            decoded = pa.ListArray.from_arrays(
+                offsets, labels.take(_mask_unlabelled(cells.flatten())), mask=cells.is_null()
+            )
         else:
             continue
-        rows = rows.set_column(rows.schema.get_field_index(column), column, named)
+        rows = rows.set_column(rows.schema.get_field_index(column), column, decoded)
     return rows
 
 
-def _labelled(numbers: Any) -> Any:
-    """Numbers of a `ClassLabel`, null in place of -1, by which `datasets` says that there is no label."""
+def _mask_unlabelled(numbers: Any) -> Any:
+    """Numbers of a `ClassLabel`, with null in place of -1, which `datasets` writes if there is no label."""
     import pyarrow as pa
     from pyarrow import compute
 

@@ -22,7 +22,7 @@ from spen_plugins.task import PARTS
 
 T = TypeVar("T")
 LARGE = 64 << 20
-"""Bytes from which on Parquet and Arrow files of training examples stay on disk."""
+"""Size in bytes above which Parquet and Arrow files of training examples stay on disk."""
 
 
 class EncodedConfig(Config):
@@ -34,14 +34,14 @@ class EncodedConfig(Config):
 
 
 def with_file_encoding(load: Callable[[T], None]) -> Callable[[T], None]:
-    """Decorates `load` of a task with an `EncodedConfig`: its files are in the config's encoding."""
+    """Decorates `load` of a task with an `EncodedConfig`: its files are read in the config's encoding."""
 
     @wraps(load)
-    def loaded(task: Any) -> None:
+    def load_encoded(task: Any) -> None:
         with read_in_encoding(task.config.file_encoding):
             load(task)
 
-    return loaded
+    return load_encoded
 
 
 class PartFilesConfig(EncodedConfig):
@@ -89,7 +89,7 @@ class FileParts(NamedTuple, Generic[T]):
     Attributes:
         parts: source and sentences of each part.
         checksums: sha256 of each file, by path.
-        notes: sentences about it, for the user.
+        notes: sentences about the files, for the user.
         split: the parts in words, for the protocol.
     """
 
@@ -108,25 +108,25 @@ def name_files(config: Any, corpora: Sequence[str]) -> dict[str, str]:
     """Files by part, or `file` and perhaps `split`; empty if the config names an embedded corpus.
 
     Raises:
-        ConfigError: neither corpus nor files, or both, or files of which no validation part can be made; or a corpus
-            and how files are read.
+        ConfigError: neither corpus nor files, or both, or no file for a validation part; or settings of how files are
+            read, although there is a corpus.
     """
     files = named_files(config)
-    known = " or ".join(repr(name) for name in corpora)
+    choices = " or ".join(repr(name) for name in corpora)
     if config.corpus is not None:
         if files:
             names = " and ".join(f"task.{part}" for part in files)
             verb = "names a file" if len(files) == 1 else "name files"
-            fix = "expected one of the two (data=files removes the corpus)"
-            raise ConfigError(f"task: found corpus {config.corpus!r}, and {names} {verb}; {fix}")
+            remedy = "expected one of the two (data=files removes the corpus)"
+            raise ConfigError(f"task: found corpus {config.corpus!r}, and {names} {verb}; {remedy}")
         check_corpus_keys(config, ("format", "words", "tags", "layout", "file_encoding"))
         return {}
     if files.keys() & {"file", "split"} and files.keys() not in ({"file"}, {"file", "split"}):
-        found = " and ".join(f"task.{key}" for key in files)
-        raise ConfigError(f"task: found {found}; expected task.file, alone or with task.split, or one file per part")
+        keys = " and ".join(f"task.{key}" for key in files)
+        raise ConfigError(f"task: found {keys}; expected task.file, alone or with task.split, or one file per part")
     if "train" not in files and "file" not in files:
         raise ConfigError(
-            f"task: found neither corpus nor train; expected task.corpus ({known}), task.file, or task.train with "
+            f"task: found neither corpus nor train; expected task.corpus ({choices}), task.file, or task.train with "
             "task.validation, task.test or both"
         )
     if files.keys() == {"train"}:
@@ -139,18 +139,18 @@ def name_files(config: Any, corpora: Sequence[str]) -> dict[str, str]:
 
 
 def check_corpus_keys(config: Any, keys: Sequence[str]) -> None:
-    """Raise ConfigError if a key says how files are read, and an embedded corpus is learned from."""
+    """Raise ConfigError if a key sets how files are read, but the data are an embedded corpus."""
     for key in keys:
         info, value = type(config).model_fields.get(key), getattr(config, key, None)
         if info is not None and value != info.get_default(call_default_factory=True, validated_data={}):
-            why = f"it applies to files, but task.corpus is {config.corpus!r}"
-            raise ConfigError(f"task.{key}: found {shorten_value(value)}, which has no effect: {why}; omit it")
+            reason = f"it applies to files, but task.corpus is {config.corpus!r}"
+            raise ConfigError(f"task.{key}: found {shorten_value(value)}, which has no effect: {reason}; omit it")
 
 
 def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] = ()) -> bool:
-    """True if the training part is kept on disk: as `task.on_disk` says, or without a word if it is large.
+    """True if the training part is kept on disk: `task.on_disk` decides, by default its size.
 
-    An error if `task.on_disk` is true, and the data or another setting, one of `unfit`, do not allow it.
+    Raises a ConfigError if `task.on_disk` is true, but the data or another setting, one of `unfit`, do not allow it.
     """
     if config.on_disk is False:
         return False
@@ -191,33 +191,37 @@ def read_file_parts(
     input_of: Callable[[Any], Hashable] = lambda sentence: sentence.words,
     keys: ColumnKeys | None = None,
 ) -> FileParts[T]:
-    """The parts of `name_files`.
+    """The parts of the files that `name_files` returns.
 
     Args:
-        read: a file -> its sentences, and what it was recognised as.
-        strata: what a sentence is stratified by, None where it is unknown; `what` says so in words.
+        read: a file -> its sentences, and a description of its format.
+        strata: a sentence -> its labels for stratification, None if unknown; `what` names them.
         input_of: a sentence -> a key that equal inputs have in common.
-        keys: as of `divide_file`, of one file without a split.
+        keys: as in `divide_file`, for one file without a split.
     """
     checksums = hash_files(files)
     places = {key: locate(name) for key, name in files.items() if key != "split"}
-    found = {key: read(place) for key, place in places.items()}
-    notes = [f"{files[key]}: {note}" for key, (_, note) in found.items()]
-    sentences = {key: some for key, (some, _) in found.items()}
-    by, inputs = ({key: list(map(f, some)) for key, some in sentences.items()} for f in (strata, input_of))
-    rows, made = divide_rows(files, by, inputs, what, keys)
+    contents = {key: read(place) for key, place in places.items()}
+    notes = [f"{files[key]}: {note}" for key, (_, note) in contents.items()]
+    sentences = {key: file_sentences for key, (file_sentences, _) in contents.items()}
+    row_strata, inputs = (
+        {key: list(map(f, file_sentences)) for key, file_sentences in sentences.items()} for f in (strata, input_of)
+    )
+    rows, division = divide_rows(files, row_strata, inputs, what, keys)
     parts: dict[str, tuple[object, Sequence[T]]] = {part: (None, []) for part in PARTS}
-    parts |= {part: (places[key], [sentences[key][row] for row in some]) for part, (key, some) in rows.items()}
+    parts |= {
+        part: (places[key], [sentences[key][row] for row in part_rows]) for part, (key, part_rows) in rows.items()
+    }
     if "file" in files:
-        split: dict[str, Any] = {"file": files["file"], "rows": files.get("split", made)}
+        split: dict[str, Any] = {"file": files["file"], "rows": files.get("split", division)}
     else:
-        split = {part: files[part] for part in PARTS if part in files} | ({"validation": made} if made else {})
+        split = {part: files[part] for part in PARTS if part in files} | ({"validation": division} if division else {})
     warnings = shared_inputs(select_keys(rows, inputs))
-    return FileParts(parts, checksums, [*notes, *([made] if made else []), *warnings], split)
+    return FileParts(parts, checksums, [*notes, *([division] if division else []), *warnings], split)
 
 
 def note_unseen(unseen: Sequence[str], total: int, what: str) -> list[str]:
-    """A warning of outputs that other parts have and no training example, if there are any.
+    """A warning if other parts have outputs that no training example has.
 
     Args:
         unseen: their names.

@@ -1,4 +1,4 @@
-"""Examples that are given in Python: pairs of inputs and outputs, label sets, and a validation part carved off."""
+"""Examples given in Python: pairs of inputs and outputs, label sets, and a validation part carved off."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
     """Inputs and outputs of each part, and the weights of the training examples if they have some.
 
     Weights are divided by their mean, so that their scale doesn't change the learning rate; examples of weight 0 are
-    left out.
+    dropped.
     """
     if not isinstance(parts, Mapping) or "train" not in parts or not parts.keys() <= set(PARTS):
-        found = ", ".join(map(repr, parts)) if isinstance(parts, Mapping) else type(parts).__name__
-        raise DataError("data", None, f"{found or 'no part'}", f"'train', maybe 'validation' and 'test', each {PAIR}")
+        problem = ", ".join(map(repr, parts)) if isinstance(parts, Mapping) else type(parts).__name__
+        raise DataError("data", None, f"{problem or 'no part'}", f"'train', maybe 'validation' and 'test', each {PAIR}")
     examples = {}
     for name, pair in parts.items():
         if not isinstance(pair, (tuple, list)) or len(pair) not in (2, 3):
@@ -63,16 +63,16 @@ PAIR = "a pair (inputs, outputs), or (inputs, outputs, weights) for 'train'"
 
 
 def checked_weights(values: Any, count: int, where: str) -> np.ndarray:
-    """Weights of `count` examples, `(count,)` float64, over the mean of those above 0."""
+    """Weights of `count` examples, `(count,)` float64, divided by the mean of those above 0."""
     try:
         weights = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(where, None, f"{values!r:.80}", "one number per example") from None
     if weights.shape != (count,):
         raise DataError(where, None, f"an array of shape {weights.shape}", f"one number for each of {count} examples")
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(wrong):
-        raise DataError(f"{where}, row {wrong[0]}", None, f"{weights[wrong[0]]:g}", "a finite number, at least 0")
+    invalid = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(invalid):
+        raise DataError(f"{where}, row {invalid[0]}", None, f"{weights[invalid[0]]:g}", "a finite number, at least 0")
     if not weights.any():
         raise DataError(where, None, "0 for every example", "at least one above 0")
     return weights / weights[weights > 0].mean()
@@ -103,74 +103,74 @@ def label_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np
     Outputs are a matrix `(examples, labels)` of 0 and 1 (its columns' names, or numbers from 0, are the labels), or a
     list of each example's label names.
     """
-    if not is_matrix(outputs["train"]) and not _rows_of_numbers(outputs["train"]):
-        return _named_sets(outputs)
-    wanted = "a 0/1 matrix or lists of label names (strings)"
-    found = {part: Matrix.of(values, f"the labels of {part}", wanted) for part, values in outputs.items()}
-    train = found["train"]
+    if not is_matrix(outputs["train"]) and not _has_number_rows(outputs["train"]):
+        return _number_named_sets(outputs)
+    expected = "a 0/1 matrix or lists of label names (strings)"
+    matrices = {part: Matrix.of(values, f"the labels of {part}", expected) for part, values in outputs.items()}
+    train = matrices["train"]
     names = list(train.names or map(str, range(train.width)))
     sets: dict[str, list[np.ndarray]] = {}
-    for part, matrix in found.items():
-        what = f"the labels of {part}"
-        matrix = matrix.ordered(names, what)
-        if (wrong := matrix.not_binary()) is not None:
-            raise DataError(what, None, f"{wrong[0]:g} for label {names[wrong[1]]!r}", "0 or 1")
-        on = matrix.on()
-        sets[part] = [on[i] for i in range(len(on))]
+    for part, matrix in matrices.items():
+        source = f"the labels of {part}"
+        matrix = matrix.ordered(names, source)
+        if (cell := matrix.not_binary()) is not None:
+            raise DataError(source, None, f"{cell[0]:g} for label {names[cell[1]]!r}", "0 or 1")
+        label_numbers = matrix.on()
+        sets[part] = [label_numbers[i] for i in range(len(label_numbers))]
     return names, sets
 
 
-def _rows_of_numbers(values: Any) -> bool:
+def _has_number_rows(values: Any) -> bool:
     """True for a list of lists or arrays of numbers."""
     row = next((row for row in values if hasattr(row, "__len__") and len(row)), "")
     return not isinstance(row, (str, Mapping)) and not isinstance(next(iter(row)), str)
 
 
-def _named_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np.ndarray]]]:
+def _number_named_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np.ndarray]]]:
     for part, values in outputs.items():
         for row, names in enumerate(values):
             if not hasattr(names, "__len__") or isinstance(names, str) or not all(isinstance(n, str) for n in names):
                 raise DataError(f"the labels of {part}, row {row}", None, f"{names!r:.80}", "a list of label names")
-    known = sorted({name for names in outputs["train"] for name in names})
-    if not known:
+    labels = sorted({name for names in outputs["train"] for name in names})
+    if not labels:
         raise DataError("the labels of train", None, "no label in any row", "at least one")
-    place = {name: i for i, name in enumerate(known)}
+    numbers = {name: i for i, name in enumerate(labels)}
     for part, values in outputs.items():
         for row, names in enumerate(values):
             for name in names:
-                if name not in place:
-                    wanted = f"one of the {len(known)} labels of the training part.{did_you_mean(name, known)}"
-                    raise DataError(f"the labels of {part}, row {row}", None, f"label {name!r}", wanted)
-    return known, {
-        part: [np.array(sorted({place[name] for name in names}), dtype=np.int32) for names in values]
+                if name not in numbers:
+                    expected = f"one of the {len(labels)} labels of the training part.{did_you_mean(name, labels)}"
+                    raise DataError(f"the labels of {part}, row {row}", None, f"label {name!r}", expected)
+    return labels, {
+        part: [np.array(sorted({numbers[name] for name in names}), dtype=np.int32) for names in values]
         for part, values in outputs.items()
     }
 
 
 def texts(values: Any, what: str) -> list[str]:
     """A list, array or Series of strings."""
-    found = list(values)
-    for row, text in enumerate(found):
+    strings = list(values)
+    for row, text in enumerate(strings):
         if not isinstance(text, str):
             raise DataError(f"{what}, row {row}", None, f"{text!r:.80}", "a string")
-    return found
+    return strings
 
 
 def rows(
     parts: Mapping[str, Any],
 ) -> tuple[dict[str, Matrix], dict[str, list[np.ndarray]], Columns, list[float] | None]:
-    """Vectors and label numbers of each part, the columns that they have in common, and weights as of `pairs`."""
-    found, weights = pairs(parts)
-    matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
+    """Vectors and label numbers of each part, their common columns, and the weights that `pairs` returns."""
+    examples, weights = pairs(parts)
+    matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in examples.items()}
     train = matrices["train"]
     names = train.names or tuple(f"x{i}" for i in range(train.width))
     matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}
-    labels, sets = label_sets({name: y for name, (_, y) in found.items()})
-    if binary := train.not_binary() is None:
+    labels, sets = label_sets({name: y for name, (_, y) in examples.items()})
+    if is_binary := train.not_binary() is None:
         for name, matrix in matrices.items():
             matrix.check_binary(names, f"the vectors of {name}")
-    features = dict.fromkeys(names, ("0", "1") if binary else ())
-    return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not binary), weights
+    features = dict.fromkeys(names, ("0", "1") if is_binary else ())
+    return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not is_binary), weights
 
 
 def divide(
@@ -180,12 +180,12 @@ def divide(
     share: float,
     seed: int,
 ) -> tuple[dict[str, list[T]], str, list[str]]:
-    """The parts' examples; a sentence about where they come from, for `Task.protocol`; and notes for the user.
+    """The parts' examples; a sentence about their source, for `Task.protocol`; and notes for the user.
 
-    Without a validation part, a `share` of the training part is carved off, stratified by `strata`; equal inputs, by
-    their keys in `inputs`, stay in one of the two.
+    Without a validation part, a `share` of the training part is carved off, stratified by `strata`; equal inputs, which
+    have equal keys in `inputs`, stay together.
     """
-    parts = {part: list(some) for part, some in examples.items()}
+    parts = {part: list(part_examples) for part, part_examples in examples.items()}
     if "validation" in parts:
         return parts, SOURCE, shared_inputs(inputs)
     if not isinstance(share, Real) or not 0 < share <= 0.5:
@@ -193,24 +193,26 @@ def divide(
     train, keys = parts["train"], inputs["train"]
     carved = carve(strata, "data['train']", share=float(share), seed=seed, inputs=keys)
     rows = {"train": carved.train, "validation": carved.validation}
-    parts |= {part: [train[i] for i in some] for part, some in rows.items()}
+    parts |= {part: [train[i] for i in part_rows] for part, part_rows in rows.items()}
     repeats = describe_repeats(number_inputs(keys))
-    said = (
+    note = (
         f"validation: {len(carved.validation)} of the {len(train)} training examples, {carved.folds} by iterative "
         f"stratification (Sechidis et al. 2011), seed {seed}{repeats}"
     )
-    shared = shared_inputs({**inputs, **{part: [keys[i] for i in some] for part, some in rows.items()}})
-    return parts, f"{SOURCE}; {said}", [said] * bool(repeats) + shared
+    shared = shared_inputs({**inputs, **{part: [keys[i] for i in part_rows] for part, part_rows in rows.items()}})
+    return parts, f"{SOURCE}; {note}", [note] * bool(repeats) + shared
 
 
 def checksums(parts: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-    """sha256 of each part's values, by a name that says where they came from: of arrays' bytes, of others' `repr`."""
-    found = {}
+    """sha256 of each part's values, by its name and source; arrays count by their bytes, other values by `repr`."""
+    digests = {}
     for part, values in parts.items():
         digest = hashlib.sha256()
         for value in values:
             arrays = value if isinstance(value, tuple) else (value,)
-            for one in arrays:
-                digest.update(np.ascontiguousarray(one).tobytes() if hasattr(one, "__array__") else repr(one).encode())
-        found[f"{part}, {SOURCE}"] = digest.hexdigest()
-    return found
+            for array in arrays:
+                digest.update(
+                    np.ascontiguousarray(array).tobytes() if hasattr(array, "__array__") else repr(array).encode()
+                )
+        digests[f"{part}, {SOURCE}"] = digest.hexdigest()
+    return digests

@@ -1,4 +1,4 @@
-"""Gold of the training part: which of its examples have some, and what labels and tags weigh in the cross entropy."""
+"""Gold of the training part: the examples that have some, and the weights of labels and tags in the cross entropy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class WithoutGold(PartlyLabelled):
 
 
 def needs_memory(config: PartlyLabelledConfig) -> list[str]:
-    """Given settings of these for which the training part has to be in memory."""
+    """The settings in a config that are set and require the training part in memory."""
     keys = ("labelled", "unlabelled", "sample_weight", "rules")
     return [key for key in keys if getattr(config, key, None)] + ["repeat"] * (config.repeat > 1)
 
@@ -59,17 +59,17 @@ def hide_gold(
     read: Callable[[Path], tuple[Sequence[T], str]],
     what: str = "examples",
 ) -> tuple[list[T], list[T], dict[str, str], list[str]]:
-    """Returns the training examples whose gold is used, the others (`hidden`), and checksums and notes of the files of
-    `unlabelled`, which `read` reads and describes."""
+    """Returns the training examples whose gold is used; the others, changed by `hidden`; and checksums and notes of the
+    files of `unlabelled`, which `read` reads and describes."""
     count = len(examples) if config.labelled is None else config.labelled
     if len(examples) < count:
         raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled={count}")
     names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
     files = {name: read(locate(name)) for name in names}
-    others = [*(examples[count:] if config.rest else ()), *(one for name in names for one in files[name][0])]
-    notes = [f"{name}: {said}" for name, (_, said) in files.items()]
-    sums = {name: checksum(locate(name)) for name in names}
-    return list(examples[:count]), list(map(hidden, others)), sums, notes
+    others = [*(examples[count:] if config.rest else ()), *(example for name in names for example in files[name][0])]
+    notes = [f"{name}: {description}" for name, (_, description) in files.items()]
+    checksums = {name: checksum(locate(name)) for name in names}
+    return list(examples[:count]), list(map(hidden, others)), checksums, notes
 
 
 Weight = Annotated[float, Field(ge=0)]
@@ -98,17 +98,17 @@ def weigh_labels(setting: Any, labels: Sequence[str], examples: Sequence[Any]) -
             count[example.gold] += example.weight
             total += example.weight
     counts = np.stack([total - count, count])
-    mixed = (counts > 0).all(0)  # the others have one class, of weight 1
-    return torch.from_numpy(np.divide(total, 2 * counts, out=np.ones_like(counts), where=mixed).astype(np.float32))
+    has_both = (counts > 0).all(0)  # other labels have one class, of weight 1
+    return torch.from_numpy(np.divide(total, 2 * counts, out=np.ones_like(counts), where=has_both).astype(np.float32))
 
 
 def weigh_tags(setting: Any, tags: Sequence[str], spans: bool, examples: Sequence[Any]) -> Tensor | None:
-    """Weights `(tag,)` of tags, with `spans` O and types after a prefix; None without `task.class_weight`."""
+    """Weights `(tag,)` of tags; with `spans`, tags of one type share a weight. None without `task.class_weight`."""
     if setting is None:
         return None
     names = [tag[2:] if spans and tag != "O" else tag for tag in tags]
     classes = list(dict.fromkeys(names))
-    place = np.array([classes.index(name) for name in names])
+    class_numbers = np.array([classes.index(name) for name in names])
     if isinstance(setting, Mapping):
         weights = _look_up(setting, classes, "entity types and O" if spans else "tags")
     else:
@@ -116,18 +116,18 @@ def weigh_tags(setting: Any, tags: Sequence[str], spans: bool, examples: Sequenc
         for example in examples:
             if example.tags is not None:
                 count += example.weight * np.bincount(example.tags, minlength=len(tags))
-        count = np.bincount(place, count, len(classes))
-        seen = count > 0
-        weights = np.divide(count.sum(), seen.sum() * count, out=np.ones_like(count), where=seen).astype(np.float32)
-    return torch.from_numpy(weights[place])
+        count = np.bincount(class_numbers, count, len(classes))
+        occurs = count > 0
+        weights = np.divide(count.sum(), occurs.sum() * count, out=np.ones_like(count), where=occurs).astype(np.float32)
+    return torch.from_numpy(weights[class_numbers])
 
 
-def _look_up(setting: Mapping[str, float], known: Sequence[str], what: str) -> np.ndarray:
+def _look_up(setting: Mapping[str, float], known: Sequence[str], kind: str) -> np.ndarray:
     for name in setting:
         if name not in known:
-            some = ", ".join(known[:10]) + ", …" * (len(known) > 10)
+            sample = ", ".join(known[:10]) + ", …" * (len(known) > 10)
             raise ConfigError(
-                f"task.class_weight: found {name!r}; expected some of the {len(known)} {what} ({some})."
+                f"task.class_weight: found {name!r}; expected some of the {len(known)} {kind} ({sample})."
                 f"{did_you_mean(name, known)}"
             )
     return np.array([setting.get(name, 1.0) for name in known], dtype=np.float32)

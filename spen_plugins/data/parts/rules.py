@@ -25,19 +25,19 @@ FIRED = "rules_fired"
 
 
 class MarkedWords(tuple):
-    """Words as a rule's argument, with what a task knows of them as attributes: `predicate`, from 0, of roles."""
+    """Words as a rule's argument; attributes hold what the task knows: for roles, the index `predicate`, from 0."""
 
     def __new__(cls, words: Iterable[str], **marks: Any) -> MarkedWords:
-        marked = super().__new__(cls, words)
-        marked.__dict__.update(marks)
-        return marked
+        instance = super().__new__(cls, words)
+        instance.__dict__.update(marks)
+        return instance
 
 
 class Rules(Indexer):
     """The rules of a file, as a function of the hook `spen_rules` reads them.
 
     Life: `bind`, once the task knows its labels or tags; then `index` applies the rules to an example: its words, or
-    its whole text as the only word. `collate` gives the tensors by which `reward` judges outputs:
+    its whole text as the only word. `collate` returns the tensors from which `reward` scores outputs:
 
     - `VOTES`, of the shape of y without the axis of samples: the summed weight of the rules for each label or
       tag, minus that of the rules against it;
@@ -54,7 +54,7 @@ class Rules(Indexer):
         """Set the task's output space; returns sentences for the user, such as names that are left out.
 
         Raises:
-            ConfigError: the rules don't fit the space.
+            ConfigError: the rules don't match the space.
         """
 
     def fit(self, hits: Sequence[Any], gold: Sequence[np.ndarray]) -> Sequence[str]:
@@ -63,7 +63,7 @@ class Rules(Indexer):
         By default the weights stay.
 
         Args:
-            hits: what `index` returned for each example.
+            hits: for each example, the result of `index`.
             gold: index of each word's tag, −1 if unknown, or of each label, for each example.
         """
         return []
@@ -89,7 +89,7 @@ def require_rules(task: Task, learns: bool = False) -> None:
 
     Args:
         task: the task.
-        learns: if true, something has to learn from the rules where there is no gold.
+        learns: if true, the method learns from the rules on examples without gold.
 
     Raises:
         ConfigError: it has none, or all its training examples have gold.
@@ -97,8 +97,8 @@ def require_rules(task: Task, learns: bool = False) -> None:
     if isinstance(task, TakesRules) and task.read_rules is None:
         return
     if not isinstance(task, Rewards) or task.rule_votes() is None:
-        takes = "pass task.rules=mine.py" if isinstance(task, TakesRules) else "this task does not support them"
-        raise ConfigError(f"this method requires rules; {takes}")
+        remedy = "pass task.rules=mine.py" if isinstance(task, TakesRules) else "this task does not support them"
+        raise ConfigError(f"this method requires rules; {remedy}")
     if learns and isinstance(task, PartlyLabelled) and not task.keys_without_gold:
         raise ConfigError(
             "this method requires training examples without gold, but all have gold: task.labelled=50 hides the gold "
@@ -107,15 +107,15 @@ def require_rules(task: Task, learns: bool = False) -> None:
 
 
 class NamesSenses(ABC):
-    """A task about predicates, whose files may say which sense each has."""
+    """A task about predicates, whose files may contain the predicates' senses."""
 
     @abstractmethod
     def number_senses(self, senses: Sequence[str]) -> None:
-        """From now on, `x.inputs["sense"]` `(batch,)` is the place of each predicate's sense in `senses`; −1 if it has
-        none, or another.
+        """From now on, `x.inputs["sense"]` `(batch,)` is the index of each predicate's sense in `senses`; −1 if it has
+        no sense, or another one.
 
         Raises:
-            ConfigError: no training example has one of them.
+            ConfigError: no training example has one of the senses.
         """
 
 
@@ -138,14 +138,14 @@ class TakesRules(Rewards):
     part: Callable[[str], Sequence[Any]]
     rules: Rules | None = None
     read_rules: ReadRules | None = None
-    """Reads a file of rules; set in training alone, so that no other use of a run runs the file's code."""
+    """Reads a file of rules; set only in training, so that no other use of a run executes the file's code."""
 
     def apply_rules(self, find: Callable[[Any], Any], gold: Callable[[Any], np.ndarray | None]) -> list[str]:
         """Read the file of `task.rules`, make it an indexer and apply it to all parts; called at the end of `load`.
 
         Args:
-            find: an example -> what `self.rules.index` returns for it, kept with the example.
-            gold: an example -> its gold, as of `Rules.fit`; None if it has none.
+            find: an example -> the result of `self.rules.index` for it, which is stored with the example.
+            gold: an example -> its gold, as in `Rules.fit`; None if it has none.
 
         Returns:
             The notes of `Rules.bind` and `Rules.fit`.
@@ -156,11 +156,11 @@ class TakesRules(Rewards):
         notes = [*self.rules.bind(self.space)]
         self.indexers["rules"] = self.rules
         for part in PARTS:
-            examples = {id(one): one for one in self.part(part)}.values()  # those with gold may be repeated
-            pairs = [(find(one), gold(one)) for one in examples]
+            examples = {id(example): example for example in self.part(part)}.values()  # those with gold may be repeated
+            pairs = [(find(example), gold(example)) for example in examples]
             if part == "train" and self.config.rule_weights == "fitted":
-                known = [(hits, values) for hits, values in pairs if values is not None]
-                notes += self.rules.fit([hits for hits, _ in known], [values for _, values in known])
+                labelled = [(hits, values) for hits, values in pairs if values is not None]
+                notes += self.rules.fit([hits for hits, _ in labelled], [values for _, values in labelled])
         return notes
 
     def rule_checksums(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Strata and inputs of files of sentences: by tags, roles, fields or constituents.
 
-Fields are tagged inline, in texts, one a line: <author> A. Writer. </author> <title> A Title. </title>. So are
-constituents, in brackets: (S (NP (NNP Anna)) (VP (VBZ sleeps))).
+Fields are tagged inline, in one text per line: <author> A. Writer. </author> <title> A Title. </title>. Constituents
+are in brackets, in one tree per line: (S (NP (NNP Anna)) (VP (VBZ sleeps))).
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ _NODE = re.compile(r"\(\s*([^\s()=-]+)[^\s()]*\s*(?=\()")
 def read_fields(path: Path) -> list[tuple[tuple[str, ...], set[str]]]:
     """The words and marks of punctuation of each text of a file, and the names of its fields; lines without a word are
     skipped."""
-    rows = [(tuple(_words(line)), _FIELD.findall(line)) for line in read_lines(path)]
-    return [(words, {name for name, text in found if _words(text)}) for words, found in rows if words]
+    rows = [(tuple(_split_words(line)), _FIELD.findall(line)) for line in read_lines(path)]
+    return [(words, {name for name, text in fields if _split_words(text)}) for words, fields in rows if words]
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return _WORD.findall(_TAG.sub(" ", text))
 
 
-def _begins_with_a_field(head: Head) -> bool:
-    begun = [re.match(r"\s*<\s*([A-Za-z][\w-]*)\s*>.*<\s*/\s*\1\s*>", line) for line in head.filled[:50]]
-    return bool(begun) and all(begun)
+def _begins_with_field(head: Head) -> bool:
+    matches = [re.match(r"\s*<\s*([A-Za-z][\w-]*)\s*>.*<\s*/\s*\1\s*>", line) for line in head.filled[:50]]
+    return bool(matches) and all(matches)
 
 
 INLINE = Format(
-    "tagged fields", "one text per line, <author> A. Writer. </author> <title> A Title. </title>", _begins_with_a_field
+    "tagged fields", "one text per line, <author> A. Writer. </author> <title> A Title. </title>", _begins_with_field
 )
 
 
-def _is_a_tree(line: str) -> bool:
+def _is_tree(line: str) -> bool:
     line = line.strip()
     return line[0] == "(" and line[-1] == ")" and _LEAF.search(line) is not None
 
@@ -61,16 +61,16 @@ def _is_a_tree(line: str) -> bool:
 TREES = Format(
     "bracketed trees",
     "one tree per line, (S (NP (NNP Anna)) (VP (VBZ sleeps)))",
-    lambda head: bool(head.filled) and all(map(_is_a_tree, head.filled[:50])),
+    lambda head: bool(head.filled) and all(map(_is_tree, head.filled[:50])),
 )
 
 
 class Strata(NamedTuple):
-    """Strata of a file's rows, `(rows, labels)` boolean, what was recognised, and a key of each row that equal inputs
-    have in common."""
+    """Strata of a file's rows, `(rows, labels)` boolean; a description of its format; and a key of each row's input,
+    which equal inputs have in common."""
 
     labels: np.ndarray
-    said: str
+    description: str
     inputs: Sequence[Hashable]
 
 
@@ -80,12 +80,12 @@ def _has_brackets(head: Head) -> bool:
 
 
 def _is_columns(head: Head) -> bool:
-    """A blank line between lines of two or more cells, of which the first is mostly one word: others are texts."""
+    """True for lines of two or more cells with a blank line among them, unless most first cells have several words."""
     lines = [line for line in head.lines if not line.startswith("#")]
-    some = [line.split("\t") if "\t" in line else line.split() for line in lines if line.strip()]
-    inside = "".join("x" if line.strip() else " " for line in lines).strip()
-    texts = sum(len(cells[0].split()) > 1 for cells in some)
-    return " " in inside and all(len(cells) > 1 for cells in some) and 2 * texts <= len(some)
+    rows = [line.split("\t") if "\t" in line else line.split() for line in lines if line.strip()]
+    line_pattern = "".join("x" if line.strip() else " " for line in lines).strip()
+    text_count = sum(len(cells[0].split()) > 1 for cells in rows)
+    return " " in line_pattern and all(len(cells) > 1 for cells in rows) and 2 * text_count <= len(rows)
 
 
 ROLES = Format(
@@ -98,7 +98,7 @@ SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, INLINE, TREES, ROLES, _COLUM
 
 
 def read_sentence_strata(path: Path, form: Format, keys: ColumnKeys) -> Strata:
-    """The strata and inputs of a file's sentences; errors as of its reader."""
+    """The strata and inputs of a file's sentences; errors are those of its reader."""
     if form is INLINE:
         rows = read_fields(path)
         return stratify_sets([sets for _, sets in rows], f"read as {form.name}", "fields", [words for words, _ in rows])
@@ -107,8 +107,8 @@ def read_sentence_strata(path: Path, form: Format, keys: ColumnKeys) -> Strata:
         labels = [set(_NODE.findall(line)) for line in lines]
         return stratify_sets(labels, f"read as {form.name}", "labels", [tuple(_LEAF.findall(line)) for line in lines])
     may_have_roles = form is ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
-    by_roles = _read_roles(path, form) if keys.tags is None and keys.words is None and may_have_roles else None
-    return _read_tags(path, keys) if by_roles is None else by_roles
+    role_strata = _read_roles(path, form) if keys.tags is None and keys.words is None and may_have_roles else None
+    return _read_tags(path, keys) if role_strata is None else role_strata
 
 
 def _read_roles(path: Path, form: Format) -> Strata | None:
@@ -126,9 +126,9 @@ def _read_roles(path: Path, form: Format) -> Strata | None:
 
 
 def _read_tags(path: Path, keys: ColumnKeys) -> Strata:
-    """Strata by tags; of a format that has both, tags go before entities."""
-    either = ("bio",) if keys.tags == "ents" else ("none", "bio")
-    for scheme in either if keys.scheme is None else (keys.scheme,):
+    """Strata by tags; if a format has both tags and entities, tags take precedence."""
+    schemes = ("bio",) if keys.tags == "ents" else ("none", "bio")
+    for scheme in schemes if keys.scheme is None else (keys.scheme,):
         tagged = read_tagged(TagPlaces(words=keys.words, tags=keys.tags, scheme=scheme), path, gold=False)
         if any(sentence.tags for sentence in tagged.sentences):
             break
@@ -136,10 +136,10 @@ def _read_tags(path: Path, keys: ColumnKeys) -> Strata:
     return stratify_sets([s.tags or () for s in tagged.sentences], f"read as {tagged.format}", "tags", inputs)
 
 
-def stratify_sets(sets: Sequence[Collection[str]], said: str, what: str, inputs: Sequence[Hashable]) -> Strata:
+def stratify_sets(sets: Sequence[Collection[str]], description: str, what: str, inputs: Sequence[Hashable]) -> Strata:
     """Strata by sets of names."""
     matrix = label_matrix(sets)
     names = matrix.shape[1]
-    kinds = what.removesuffix("s") if names == 1 else what
-    how = f"stratified by {names} {kinds}" if names else f"not stratified, as it has no {what}"
-    return Strata(matrix, f"{said}, {how}", inputs)
+    noun = what.removesuffix("s") if names == 1 else what
+    stratification = f"stratified by {names} {noun}" if names else f"not stratified, as it has no {what}"
+    return Strata(matrix, f"{description}, {stratification}", inputs)

@@ -1,4 +1,4 @@
-"""Stratified splits of a file's rows; rows of the parts: of their files or a split, or made by dividing or carving."""
+"""Stratified splits of a file's rows; the rows of each part, from files or a split, or by dividing or carving."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
         if not isinstance(split := from_json(text), dict):
             raise ValueError("other JSON")
     except ValueError as error:
-        wanted = '{"train": rows, "validation": rows, "test": rows}'
-        raise DataError(path, None, f"no JSON object ({error})", wanted) from None
+        expected = '{"train": rows, "validation": rows, "test": rows}'
+        raise DataError(path, None, f"no JSON object ({error})", expected) from None
     parts = {"validation" if name == "valid" else name: rows for name, rows in split.items()}
     if not {"train", "validation"} <= {*parts} <= {*PARTS} or len(parts) < len(split):
         raise DataError(path, None, ", ".join(split) or "no parts", "the parts train, validation or valid, maybe test")
-    seen: dict[int, str] = {}
+    part_of_row: dict[int, str] = {}
     for name, rows in parts.items():
         if not isinstance(rows, list):
             raise DataError(path, None, f"{rows!r:.80} as the rows of {name}", "a list of row numbers")
         for row in rows:
             if type(row) is not int or not 0 <= row < total:
                 raise DataError(path, None, f"row {row!r:.80} in {name}", f"numbers from 0 to {total - 1}")
-            if row in seen:
-                raise DataError(path, None, f"row {row} in {seen[row]} and in {name}", "each row once")
-            seen[row] = name
+            if row in part_of_row:
+                raise DataError(path, None, f"row {row} in {part_of_row[row]} and in {name}", "each row once")
+            part_of_row[row] = name
     return {name: parts.get(name, []) for name in PARTS}
 
 
@@ -64,26 +64,26 @@ def divide_file(
     `together`.
 
     Returns the rows of each part, by the names of `FOLDS`, counted from 0, and a sentence about them. `say` is called
-    with what a run says of the columns; `kind` says what a table is, None: what it looks like.
+    with a run's messages about the columns; `kind` is the kind of a table's rows, None: it is recognised.
     """
-    found = read_strata(locate(str(path)), keys, say, kind)
-    inputs = number_inputs(found.inputs if together else range(len(found.labels)))
-    fold = stratify(found.labels, 10, seed, inputs, most=2)
+    strata = read_strata(locate(str(path)), keys, say, kind)
+    inputs = number_inputs(strata.inputs if together else range(len(strata.labels)))
+    fold = stratify(strata.labels, 10, seed, inputs, most=2)
     rows = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(rows.values()):
-        count, different = f"{len(inputs)} rows", int(inputs.max()) + 1
-        if different < len(inputs):
-            count += f" with {different} different input{'s' * (different != 1)}"
-        wanted = f"more rows; {_ENOUGH}"
-        if kind == "texts" and different < len(inputs):
-            wanted += (
+        count, input_count = f"{len(inputs)} rows", int(inputs.max()) + 1
+        if input_count < len(inputs):
+            count += f" with {input_count} different input{'s' * (input_count != 1)}"
+        expected = f"more rows; {_ENOUGH}"
+        if kind == "texts" and input_count < len(inputs):
+            expected += (
                 ". Texts that differ only in digits or capitals count as equal: name the parts' files (validation=, "
                 "test=), and pass task.digits=false or task.lowercase=false"
             )
-        raise DataError(path, None, count, wanted)
-    sizes = " + ".join(str(len(some)) for some in rows.values())
-    said = f"{path}: {found.said}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
-    return rows, said
+        raise DataError(path, None, count, expected)
+    sizes = " + ".join(str(len(part_rows)) for part_rows in rows.values())
+    note = f"{path}: {strata.description}; {sizes} rows to train, validate and test on{describe_repeats(inputs)}"
+    return rows, note
 
 
 def split_file(
@@ -94,22 +94,22 @@ def split_file(
     together: bool = True,
     **columns: Any,
 ) -> Path:
-    """Divide a file as `divide_file`, and write the row numbers of the parts, counted from 0, as JSON.
+    """Divide a file as `divide_file` does, and write the row numbers of the parts, counted from 0, as JSON.
 
-    Returns the split file, `out`, by default `NAME.split.json` next to the file. `columns` go by the names of
-    `ColumnKeys`: `labels="tag_*"`. By default an ARFF file's label columns are those of the XML list beside it, if it
-    exists, a table's texts and labels are found by the usual names, and tags, roles and sets of labels are where their
-    formats have them.
+    Returns the split file, `out`, by default `NAME.split.json` next to the file. `columns` are the keys of
+    `ColumnKeys`, such as `labels="tag_*"`. By default an ARFF file's label columns are those of the XML list beside it,
+    if it exists, a table's texts and labels are found by the usual names, and tags, roles and sets of labels are where
+    their formats have them.
     """
-    rows, said = divide_file(path, ColumnKeys.of(columns), seed, say, together)
-    where = locate(str(path))
-    own = where.resolve() if where.is_dir() else where  # "." has no name to put a suffix to
-    target = Path(out) if out is not None else own.with_suffix(".split.json")
+    rows, note = divide_file(path, ColumnKeys.of(columns), seed, say, together)
+    source = locate(str(path))
+    base = source.resolve() if source.is_dir() else source  # "." has no name to put a suffix to
+    target = Path(out) if out is not None else base.with_suffix(".split.json")
     text = json.dumps(rows)
     if target.is_file() and target.read_bytes() != text.encode():
         say(f"warning: replaced a different split in {target}")
     save_text(text, target)
-    say(said)
+    say(note)
     return target
 
 
@@ -125,41 +125,43 @@ def divide_rows(
     keys: ColumnKeys | None = None,
     kind: Kind | None = None,
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
-    """Part -> which of the `named_files` it is of, and its rows there; and a sentence about parts that are made here.
+    """Part -> the key of its file among the `named_files`, and its rows in that file; and a sentence about new parts.
 
-    Of each file but the split, `strata` are what its rows are stratified by, None where it is unknown, and `inputs`
-    keys that equal inputs have in common.
+    For each file except the split, `strata` has each row's labels for stratification, None if unknown, and `inputs` has
+    a key of each row's input; equal inputs have equal keys.
     """
-    said = None
-    parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in strata.items()}
+    note = None
+    parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(rows))) for part, rows in strata.items()}
     if files.keys() == {"file"}:
-        parts, said = _divided(files["file"], keys or ColumnKeys(), kind, len(strata["file"]))
+        parts, note = _divide(files["file"], keys or ColumnKeys(), kind, len(strata["file"]))
     elif "file" in files:
         split = read_split(locate(files["split"]), len(strata["file"]))
-        parts = {part: ("file", some) for part, some in split.items()}
+        parts = {part: ("file", rows) for part, rows in split.items()}
     elif "validation" not in files:
         carved = carve(strata["train"], files["train"], what, inputs=inputs["train"])
         parts |= {"train": ("train", carved.train), "validation": ("train", carved.validation)}
-        said = carved.said
-    return parts, said
+        note = carved.description
+    return parts, note
 
 
-def _divided(
+def _divide(
     name: str, keys: ColumnKeys, kind: Kind | None, total: int
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str]:
-    """The parts of a file as `spen data split` divides it, and a sentence about them."""
+    """The parts into which `spen data split` divides a file, and a sentence about them."""
     if total < len(PARTS):
-        what = "sentence" if kind is None else "row"
-        raise DataError(name, None, f"{total} {what}{'s' * (total != 1)}", f"more {what}s; {_ENOUGH}")
-    rows, said = divide_file(name, keys, kind=kind)
+        unit = "sentence" if kind is None else "row"
+        raise DataError(name, None, f"{total} {unit}{'s' * (total != 1)}", f"more {unit}s; {_ENOUGH}")
+    rows, note = divide_file(name, keys, kind=kind)
     if (count := sum(map(len, rows.values()))) != total:
-        found = f"{count} rows when read by `spen data split`, but {total} when read by the task"
-        raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or pass split=")
+        problem = f"{count} rows when read by `spen data split`, but {total} when read by the task"
+        raise DataError(
+            name, None, problem, "the same rows; name the parts' files (validation=, test=), or pass split="
+        )
     encoding = detect_encoding(b"")
     words = ["spen data split", quote(name), keys.spelled(), encoding and f"encoding={encoding}"]
     command = " ".join(filter(None, words))
-    again = f"`{command}` writes the same rows, for split={quote(str(Path(name).with_suffix('.split.json')))}"
-    return dict(zip(PARTS, (("file", some) for some in rows.values()), strict=True)), f"{said}, seed 0; {again}"
+    advice = f"`{command}` writes the same rows, for split={quote(str(Path(name).with_suffix('.split.json')))}"
+    return dict(zip(PARTS, (("file", indices) for indices in rows.values()), strict=True)), f"{note}, seed 0; {advice}"
 
 
 def select_keys(

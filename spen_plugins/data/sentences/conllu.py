@@ -18,8 +18,8 @@ _ID = re.compile(r"(0|[1-9]\d*)|[1-9]\d*-[1-9]\d*|\d+\.[1-9]\d*")
 
 
 class Word(NamedTuple):
-    """A token's line, its number in the sentence, and its fields as text by their names in lower case; those without a
-    name are `column 10`, from 0."""
+    """A token's line, its number in the sentence, and its fields as text by their names in lower case; fields without a
+    name are called `column 10`, counted from 0."""
 
     line: int
     id: int
@@ -29,7 +29,7 @@ class Word(NamedTuple):
 def read_conllu(
     path: Path, words: str = "form", tags: str = "upos", columns: Mapping[str, str] | None = None, gold: bool = True
 ) -> list[TaggedSentence]:
-    """All sentences of a file; multiword ranges (`1-2`) and empty nodes (`1.1`) are left out.
+    """All sentences of a file; multiword ranges (`1-2`) and empty nodes (`1.1`) are skipped.
 
     Args:
         words: the words' field.
@@ -38,20 +38,20 @@ def read_conllu(
         gold: if true, tags are required; otherwise they may be `_` throughout.
     """
     columns = columns or {}
-    wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in columns.items()}}
-    check_fields(wanted, FIELDS, "CoNLL-U")
-    lines, values = [], {key: list[tuple[str, ...]]() for key in wanted}
-    for _, some in conllu_sentences(path):
-        lines.append(tuple(word.line for word in some))
-        for key, of in wanted.items():
-            values[key].append(_values(path, some, of))
+    fields = {"words": words, "tags": tags, **{f"columns.{name}": field for name, field in columns.items()}}
+    check_fields(fields, FIELDS, "CoNLL-U")
+    lines, values = [], {key: list[tuple[str, ...]]() for key in fields}
+    for _, sentence in conllu_sentences(path):
+        lines.append(tuple(word.line for word in sentence))
+        for key, field in fields.items():
+            values[key].append(_read_values(path, sentence, field))
     if not lines:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token per line")
     empty = {key for key, rows in values.items() if all(value == _BLANK for row in rows for value in row)}
-    for key in wanted:
+    for key in fields:
         if key in empty and (gold or key != "tags"):
-            found = f"'_' as {wanted[key]!r} of every word"
-            raise DataError(path, None, found, f"values; set task.{key} to another field")
+            problem = f"'_' as {fields[key]!r} of every word"
+            raise DataError(path, None, problem, f"values; set task.{key} to another field")
     return [
         TaggedSentence(
             values["words"][i],
@@ -65,20 +65,22 @@ def read_conllu(
 
 
 def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -> None:
-    """Raise a ConfigError for a field that a format has not; `wanted` has them by setting, tags perhaps with +."""
+    """Raise a ConfigError for a field that a format lacks; `wanted` has fields by setting, tag fields joined by +."""
     for key, name in wanted.items():
         for field in name.split("+") if key == "tags" else [name]:
             if field not in known:
-                near = did_you_mean(field, known)
-                raise ConfigError(f"task.{key}: found {field!r}; expected a field of {what}: {', '.join(known)}.{near}")
+                suggestion = did_you_mean(field, known)
+                raise ConfigError(
+                    f"task.{key}: found {field!r}; expected a field of {what}: {', '.join(known)}.{suggestion}"
+                )
 
 
 def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> Iterator[tuple[str | None, list[Word]]]:
-    """Names and words of the sentences of CoNLL-U, or CoNLL-U Plus, whose first line names its columns, `columns` where
-    it does not; ranges and empty nodes are left out."""
+    """Names and words of the sentences of CoNLL-U, or of CoNLL-U Plus, which names its columns in the first line; by
+    default they are `columns`. Ranges and empty nodes are skipped."""
     lines = read_lines(path)
-    named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
-    known = columns if named is None else [name.lower() for name in named]
+    header = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
+    column_names = columns if header is None else [name.lower() for name in header]
     name, words = None, []
     for number, line in enumerate([*map(str.strip, lines), ""], 1):
         if line.startswith("#"):
@@ -86,35 +88,37 @@ def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> It
             name = value.strip() or None if key.strip() == "sent_id" else name
         elif line:
             cells = re.split(r"\t| {2,}", line)
-            names = [*known, *(f"column {n}" for n in range(len(known), len(cells)))]
+            names = [*column_names, *(f"column {n}" for n in range(len(column_names), len(cells)))]
             fields = dict(zip(names, cells, strict=False))
-            found = _ID.fullmatch(fields.pop("id", ""))
-            if found is None or not fields:
-                wanted = "the 10 fields of CoNLL-U, separated by tabs: a number (1, 2, … or a range 1-2), then the word"
-                raise DataError(path, number, shorten(line), wanted)
-            if found[1]:
-                words.append(Word(number, int(found[1]), fields))
+            match = _ID.fullmatch(fields.pop("id", ""))
+            if match is None or not fields:
+                expected = (
+                    "the 10 fields of CoNLL-U, separated by tabs: a number (1, 2, … or a range 1-2), then the word"
+                )
+                raise DataError(path, number, shorten(line), expected)
+            if match[1]:
+                words.append(Word(number, int(match[1]), fields))
         else:
             if words:
                 yield name, words
             name, words = None, []
 
 
-def _values(path: Path, words: Sequence[Word], name: str) -> tuple[str, ...]:
-    """A field's text for each word, or those of several fields with + between; `_` if missing."""
-    names, found = name.split("+"), []
+def _read_values(path: Path, words: Sequence[Word], name: str) -> tuple[str, ...]:
+    """A field's text for each word, or the texts of several fields joined by +; `_` if missing."""
+    names, values = name.split("+"), []
     for word in words:
-        missing = next((of for of in names if of not in word.fields), None)
+        missing = next((field for field in names if field not in word.fields), None)
         if missing is not None:
             problem = f"{len(word.fields) + 1} fields without {missing!r}"
             raise DataError(path, word.line, problem, "the 10 fields of CoNLL-U, separated by tabs")
-        values = [word.fields[of] for of in names]
-        found.append(_BLANK if all(value == _BLANK for value in values) else "+".join(values))
-    return tuple(found)
+        cells = [word.fields[field] for field in names]
+        values.append(_BLANK if all(value == _BLANK for value in cells) else "+".join(cells))
+    return tuple(values)
 
 
 def write_conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:
-    """CoNLL-U with the tags in a field, or in several, as in "upos+xpos"; `_` in the others."""
+    """CoNLL-U with the tags in a field, or in several, as in "upos+xpos"; `_` in the other fields."""
     fields = tags.split("+")
     lines = []
     for sentence in sentences:

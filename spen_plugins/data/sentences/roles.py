@@ -1,6 +1,6 @@
-"""Sentences with semantic roles, from a file of any of several formats, recognised by its content; and as text.
+"""Sentences with semantic roles: read from files of several formats, recognised by content; and written as text.
 
-`read_roles` reads each of the formats that are written: columns, CoNLL-2005's props, CoNLL-U Plus.
+`read_roles` reads all formats that are written: columns, CoNLL-2005's props, CoNLL-U Plus.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spen_plugins.errors import DataError
 
 
 class RoleFile(NamedTuple):
-    """A file's sentences, and what it was recognised as."""
+    """A file's sentences, and a description of its format."""
 
     sentences: list[Sentence]
     format: str
@@ -31,7 +31,7 @@ class RoleFile(NamedTuple):
     """Keys of JSON that are not read."""
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """A sentence about the file, for the user."""
         predicates = sum(len(sentence.propositions) for sentence in self.sentences)
         keys = ", ".join(self.ignored[:5]) + ", …" * (len(self.ignored) > 5)
@@ -66,21 +66,21 @@ FORMATS = [_JSON, _CONLLU, _CONLL_2009, _CONLL_2012, _PROPS, _COLUMNS]
 
 
 def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
-    """All sentences of a file, of the files that a pattern fits, or of the CoNLL-2012 files below a folder, by path.
+    """All sentences of a file, of the files that match a pattern, or of the CoNLL-2012 files below a folder, by path.
 
     Args:
-        path: the file, pattern or folder; of CoNLL-2005's two files, either.
-        layout: as in `read_srl`, of columns; "auto" recognises each file's format.
+        path: the file, pattern or folder; either of CoNLL-2005's two files.
+        layout: as in `read_srl`, for columns; "auto" recognises each file's format.
         gold: if true, every predicate must have its arguments.
 
     Raises:
         DataError: a file is of no known format, broken, or without its words; with file, line, what was found and
-            what was expected. Or a folder or pattern stands for no file, or files of which no predicate is marked.
+            what was expected. Or a folder or pattern has no such file, or its files have no marked predicate.
     """
     if not path.is_dir() and not is_pattern(path):
         return _read_file(path, layout, gold)
     files = role_files(path)
-    parts = [_read_file(file, layout, gold, alone=False) for file in files]
+    parts = [_read_file(file, layout, gold, is_single=False) for file in files]
     sentences = [sentence for part in parts for sentence in part.sentences]
     if gold and not any(sentence.propositions for sentence in sentences):
         raise DataError(path, None, f"no predicate in {len(files):,} files", "sentences with marked predicates")
@@ -91,52 +91,52 @@ def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
 
 
 def role_files(path: Path) -> list[Path]:
-    """The files that a folder or a pattern stands for; a file itself.
+    """The files below a folder, or that match a pattern; for a file, the file itself.
 
     Raises:
-        DataError: a folder without CoNLL-2012 files, or a pattern that no file fits.
+        DataError: a folder without CoNLL-2012 files, or a pattern that no file matches.
     """
     if not path.is_dir():
         return [file for _, file in find_files(path)] if is_pattern(path) else [path]
     files = [file for _, file in find_conll_2012_files(path)]
     if not files:
         others, kinds = count_other_files(path)
-        wanted = f"a folder with CoNLL-2012 files below it (*{CONLL_2012}), a pattern such as dir/**/*.conll, or a file"
-        raise DataError(path, None, f"a folder of {others:,} files ({kinds})" if others else "an empty folder", wanted)
+        remedy = f"a folder with CoNLL-2012 files below it (*{CONLL_2012}), a pattern such as dir/**/*.conll, or a file"
+        raise DataError(path, None, f"a folder of {others:,} files ({kinds})" if others else "an empty folder", remedy)
     return files
 
 
-def _read_file(path: Path, layout: str, gold: bool, alone: bool = True) -> RoleFile:
-    """`read_roles` of one file; one that is not `alone` may have no predicate."""
-    known = recognise(path, FORMATS) if layout == "auto" else None
-    if known is None:
-        found = RoleFile(read_srl(path, layout, gold), f"columns, task.layout {layout}")
-    elif known is _JSON:
-        found = _read_json(path)
-    elif known is _CONLLU:
-        found = RoleFile(*read_conllu_roles(path))
-    elif known is _CONLL_2009:
-        found = RoleFile(read_conll_2009(path), "CoNLL-2009, one argument per head's subtree")
-    elif known is _CONLL_2012:
-        found = RoleFile(read_conll_2012(path, gold and alone), "CoNLL-2012 (gold_conll)")
-    elif known is _PROPS:
-        found = RoleFile(*read_props(path, gold))
+def _read_file(path: Path, layout: str, gold: bool, is_single: bool = True) -> RoleFile:
+    """`read_roles` for one file; if it is one of several, not `is_single`, it may have no predicate."""
+    form = recognise(path, FORMATS) if layout == "auto" else None
+    if form is None:
+        file = RoleFile(read_srl(path, layout, gold), f"columns, task.layout {layout}")
+    elif form is _JSON:
+        file = _read_json(path)
+    elif form is _CONLLU:
+        file = RoleFile(*read_conllu_roles(path))
+    elif form is _CONLL_2009:
+        file = RoleFile(read_conll_2009(path), "CoNLL-2009, one argument per head's subtree")
+    elif form is _CONLL_2012:
+        file = RoleFile(read_conll_2012(path, gold and is_single), "CoNLL-2012 (gold_conll)")
+    elif form is _PROPS:
+        file = RoleFile(*read_props(path, gold))
     else:
-        found = RoleFile(read_srl(path, layout, gold), known.name)
-    missing = next((s for s in found.sentences for p in s.propositions if p.tags is None), None) if gold else None
-    if missing is not None:
-        words = f"{' '.join(missing.words):.60}"
+        file = RoleFile(read_srl(path, layout, gold), form.name)
+    unlabelled = next((s for s in file.sentences for p in s.propositions if p.tags is None), None) if gold else None
+    if unlabelled is not None:
+        words = f"{' '.join(unlabelled.words):.60}"
         raise DataError(path, None, f"a predicate without arguments, in {words!r}", "gold arguments of each predicate")
-    _check_words(path, found.sentences)
-    return found
+    _check_words(path, file.sentences)
+    return file
 
 
 def _check_words(path: Path, sentences: Sequence[Sentence]) -> None:
     words = Counter(word for sentence in sentences for word in sentence.words)
     word, script = max(_PLACEHOLDERS.items(), key=lambda item: words[item[0]])
     if words[word] * 2 > words.total():
-        found = f"{word} in place of {words[word]:,} of {words.total():,} words"
-        raise DataError(path, None, found, f"words; fill them in from the annotated corpus{script}")
+        problem = f"{word} in place of {words[word]:,} of {words.total():,} words"
+        raise DataError(path, None, problem, f"words; fill them in from the annotated corpus{script}")
 
 
 def _read_json(path: Path) -> RoleFile:
@@ -152,26 +152,26 @@ def _read_json(path: Path) -> RoleFile:
 
 
 def merged(sentences: Iterable[Sentence]) -> list[Sentence]:
-    """Sentences, those that follow one another with the same words and other predicates as one."""
-    found: list[Sentence] = []
+    """Sentences; consecutive ones with the same words and different predicates are merged into one."""
+    result: list[Sentence] = []
     for sentence in sentences:
-        last = found[-1] if found else None
-        both = (*last.propositions, *sentence.propositions) if last and last.words == sentence.words else ()
-        if last and last.propositions and sentence.propositions and len({p.predicate for p in both}) == len(both) > 0:
-            ordered = sorted(both, key=lambda proposition: proposition.predicate)
-            found[-1] = Sentence(last.words, tuple(ordered), last.name)
+        last = result[-1] if result else None
+        pool = (*last.propositions, *sentence.propositions) if last and last.words == sentence.words else ()
+        if last and last.propositions and sentence.propositions and len({p.predicate for p in pool}) == len(pool) > 0:
+            ordered = sorted(pool, key=lambda proposition: proposition.predicate)
+            result[-1] = Sentence(last.words, tuple(ordered), last.name)
         else:
-            found.append(sentence)
-    return found
+            result.append(sentence)
+    return result
 
 
 class FileExamples(list[Any]):
-    """A file's examples, with all its sentences, those without predicates too.
+    """A file's examples, with all its sentences, including those without predicates.
 
     Args:
         examples: in the file's order.
         words: the words of each sentence.
-        rows: of each example, which sentence it is of.
+        rows: the index of each example's sentence.
     """
 
     def __init__(self, examples: Iterable[Any], words: Sequence[tuple[str, ...]], rows: Sequence[int]) -> None:
@@ -180,29 +180,29 @@ class FileExamples(list[Any]):
 
 
 def predicted(predictions: Sequence[Any], examples: Sequence[Any]) -> list[Sentence]:
-    """The sentences of predictions, each with all its predicates, which are marked V."""
-    found = [sentence_of(prediction) for prediction in predictions]
-    found = [Sentence(s.words, tuple(_marked(s.words, p) for p in s.propositions)) for s in found]
+    """The sentences of predictions; each has all its predicates, which are marked V."""
+    sentences = [sentence_of(prediction) for prediction in predictions]
+    sentences = [Sentence(s.words, tuple(_mark_predicate(s.words, p) for p in s.propositions)) for s in sentences]
     if not isinstance(examples, FileExamples):
-        return merged(found)
+        return merged(sentences)
     propositions: list[list[Proposition]] = [[] for _ in examples.words]
-    for row, sentence in zip(examples.rows, found, strict=True):
+    for row, sentence in zip(examples.rows, sentences, strict=True):
         propositions[row] += sentence.propositions
-    return [Sentence(words, tuple(some)) for words, some in zip(examples.words, propositions, strict=True)]
+    return [Sentence(words, tuple(frames)) for words, frames in zip(examples.words, propositions, strict=True)]
 
 
-def _marked(words: Sequence[str], given: Proposition) -> Proposition:
-    """With the word as its lemma, and B-V at the predicate: an argument that was predicted there is cut."""
-    tags, at = list(given.tags or ()), given.predicate
-    lemma = words[at] if words[at] not in UNMARKED else "?"
-    if tags[at][2:] not in ("V", "C-V"):
-        role, end = tags[at][2:], at + 1
+def _mark_predicate(words: Sequence[str], proposition: Proposition) -> Proposition:
+    """The proposition with B-V at the predicate, which cuts any argument there; its lemma defaults to the word."""
+    tags, index = list(proposition.tags or ()), proposition.predicate
+    lemma = words[index] if words[index] not in UNMARKED else "?"
+    if tags[index][2:] not in ("V", "C-V"):
+        role, end = tags[index][2:], index + 1
         while role and end < len(tags) and tags[end] == f"I-{role}":
-            later = role if tags[at].startswith("B-") or role.startswith("C-") else f"C-{role}"
-            tags[end] = f"{'B' if end == at + 1 else 'I'}-{later}"
+            continuation = role if tags[index].startswith("B-") or role.startswith("C-") else f"C-{role}"
+            tags[end] = f"{'B' if end == index + 1 else 'I'}-{continuation}"
             end += 1
-        tags[at] = "B-V"
-    return Proposition(at, given.lemma or lemma, tuple(tags), given.roleset)
+        tags[index] = "B-V"
+    return Proposition(index, proposition.lemma or lemma, tuple(tags), proposition.roleset)
 
 
 def columns(sentences: Iterable[Sentence]) -> str:
@@ -211,19 +211,19 @@ def columns(sentences: Iterable[Sentence]) -> str:
     for sentence in sentences:
         if sentence.name:
             lines.append(f"# sent_id = {sentence.name}")
-        for i, (word, cells) in enumerate(zip(sentence.words, _props(sentence), strict=True)):
+        for i, (word, cells) in enumerate(zip(sentence.words, _list_props(sentence), strict=True)):
             lines.append("\t".join([str(i), cell(word), "-", "*", cells[0], "-", *cells[1:]]))
         lines.append("")
     return "".join(line + "\n" for line in lines)
 
 
 def props(sentences: Iterable[Sentence]) -> str:
-    """CoNLL-2005's props: verb and brackets, for its evaluation; the words are in a file of their own."""
-    return "".join("".join("\t".join(cells) + "\n" for cells in _props(s)) + "\n" for s in sentences)
+    """CoNLL-2005's props: verb and brackets, for its evaluation; the words are in a separate file."""
+    return "".join("".join("\t".join(cells) + "\n" for cells in _list_props(s)) + "\n" for s in sentences)
 
 
-def _props(sentence: Sentence) -> Iterator[list[str]]:
-    """Of each word, the lemma if it is a predicate, and a cell of brackets for each proposition."""
+def _list_props(sentence: Sentence) -> Iterator[list[str]]:
+    """For each word, the lemma if it is a predicate, otherwise `-`, and one cell of brackets per proposition."""
     marks = {p.predicate: p.lemma or "?" for p in sentence.propositions}
     brackets = [write_brackets(p.tags) for p in sentence.propositions if p.tags is not None]
     for i in range(len(sentence.words)):
@@ -236,13 +236,13 @@ def conllu(sentences: Iterable[Sentence]) -> str:
     for sentence in sentences:
         if sentence.name:
             lines.append(f"# sent_id = {sentence.name}")
-        found = {p.predicate: p for p in sentence.propositions}
+        propositions = {p.predicate: p for p in sentence.propositions}
         for i, word in enumerate(sentence.words):
             pred, args = "_", []
-            if i in found:
-                pred = cell(found[i].lemma or "?")
-                kept = [s for s in spans(found[i].tags or (), "bio") if s != ("V", i, i + 1)]
-                args = [f"{span.type}:{span.start + 1}-{span.end}" for span in kept]
+            if i in propositions:
+                pred = cell(propositions[i].lemma or "?")
+                arguments = [s for s in spans(propositions[i].tags or (), "bio") if s != ("V", i, i + 1)]
+                args = [f"{span.type}:{span.start + 1}-{span.end}" for span in arguments]
             lines.append("\t".join([str(i + 1), cell(word) or "_", pred, "|".join(args) or "_"]))
         lines.append("")
     return "".join(line + "\n" for line in lines)

@@ -33,7 +33,7 @@ AUXILIARIES = frozenset(
 _CELL = re.compile(r"(?P<roles>(?:\([^()*\s]+)*)\*(?P<closed>\)*)")
 _NAMED = re.compile(r"#\s*sent_id\s*=\s*(.*)")
 SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
-"""A comment of a file whose cells are apart by blanks."""
+"""A comment in a file whose cells are separated by blanks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Sentence:
 
     def without_auxiliaries(self) -> Sentence:
         """The sentence without the propositions of `AUXILIARIES`."""
-        kept = tuple(p for p in self.propositions if p.roleset not in AUXILIARIES)
-        return self if len(kept) == len(self.propositions) else Sentence(self.words, kept, self.name)
+        propositions = tuple(p for p in self.propositions if p.roleset not in AUXILIARIES)
+        return self if len(propositions) == len(self.propositions) else Sentence(self.words, propositions, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Layout:
 
 LAYOUTS = {"propbank": Layout(1, 4, 6, roleset=5, pos=2), "word-predicate": Layout(0, 1, 2)}
 """Layouts by name: `propbank` is index, word, POS, unused, lemma, roleset, brackets ..."""
-_WANTED = (
+_EXPECTED = (
     "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate; or set the "
     f"layout: {', '.join(LAYOUTS)}; or a file of CoNLL-2012, CoNLL-U with roles or JSONL"
 )
@@ -100,28 +100,28 @@ class Block:
 def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> list[Sentence]:
     """All sentences of a file; without gold, a sentence may have no brackets at all.
 
-    By the layout "auto" the bracket columns are the last ones, the predicate's the one before them, the word's the
-    first (the second where the first counts tokens).
+    In the layout "auto", the last columns are brackets, the column before them has the predicates, and the first has
+    the words, or the second if the first counts tokens.
     """
     return read_brackets(path, list(split_blocks(read_lines(path))), layout, gold)
 
 
 def read_brackets(path: Path, blocks: list[Block], layout: str | Layout, gold: bool) -> list[Sentence]:
-    """`read_srl` of lines that are read."""
+    """`read_srl` for blocks of lines that were already read."""
     if not blocks:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token per line")
-    columns = _layout(path, blocks, layout)
-    return [_sentence(path, block, columns, gold) for block in blocks]
+    columns = _find_layout(path, blocks, layout)
+    return [_make_sentence(path, block, columns, gold) for block in blocks]
 
 
 def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
     """Sentences' lines as cells."""
     name, start = None, 0
     for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
-        first = start + _comments(lines[start:end])
+        first = start + _count_comments(lines[start:end])
         for line in lines[start:first]:
-            found = _NAMED.match(line)
-            name = found.group(1).strip() if found else name
+            match = _NAMED.match(line)
+            name = match.group(1).strip() if match else name
         if first < end:
             rows = [line.rstrip().split("\t") if "\t" in line else line.split() for line in lines[first:end]]
             yield Block(first + 1, rows, name)
@@ -129,7 +129,7 @@ def split_blocks(lines: Sequence[str]) -> Iterator[Block]:
         start = end + 1
 
 
-def _comments(block: Sequence[str]) -> int:
+def _count_comments(block: Sequence[str]) -> int:
     """Number of comments at the start of a block; `#` may also be a sentence's first word."""
     count = next((i for i, line in enumerate(block) if line[0] != "#" or "\t" in line), len(block))
     tokens = block[count:]
@@ -141,27 +141,27 @@ def _comments(block: Sequence[str]) -> int:
     )
 
 
-def _layout(path: Path, blocks: list[Block], layout: str | Layout) -> Layout:
+def _find_layout(path: Path, blocks: list[Block], layout: str | Layout) -> Layout:
     if isinstance(layout, Layout):
         return layout
     if layout in LAYOUTS:
         return LAYOUTS[layout]
-    votes = Counter(_fixed(row) for block in blocks[:200] for row in block.rows)
+    votes = Counter(_count_fixed(row) for block in blocks[:200] for row in block.rows)
     fixed, _ = votes.most_common(1)[0]
-    counts = all(row[0].isdigit() for row in blocks[0].rows)
-    word = 1 if counts and fixed > 2 else 0
+    counts_tokens = all(row[0].isdigit() for row in blocks[0].rows)
+    word = 1 if counts_tokens and fixed > 2 else 0
     if fixed - 1 <= word:
         line = blocks[0].first
         found = f"{len(blocks[0].rows[0])} columns, {fixed} before the first column of brackets"
-        raise DataError(path, line, found, _WANTED)
+        raise DataError(path, line, found, _EXPECTED)
     found = LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
     rows = [row for block in blocks for row in block.rows if len(row) > found.predicate]
     if all(row[found.predicate] not in UNMARKED for row in rows):
-        raise DataError(path, blocks[0].first, f"no '-' in the column of predicates, {found.predicate + 1}", _WANTED)
+        raise DataError(path, blocks[0].first, f"no '-' in the column of predicates, {found.predicate + 1}", _EXPECTED)
     return found
 
 
-def _fixed(row: list[str]) -> int:
+def _count_fixed(row: list[str]) -> int:
     """Number of columns before the brackets, judged by one line."""
     n = len(row)
     while n and "*" in row[n - 1] and (row[n - 1] == "*" or row[n - 1][0] == "(" or row[n - 1][-1] == ")"):
@@ -169,14 +169,14 @@ def _fixed(row: list[str]) -> int:
     return n
 
 
-def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence:
+def _make_sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence:
     rows = block.rows
     (width, _), *_ = Counter(len(row) for row in rows).most_common(1)
     for number, row in enumerate(rows, block.first):
         if len(row) != width or width < columns.brackets:
-            fits = width >= columns.brackets
-            wanted = f"{width}, as in the rest of the sentence" if fits else f"at least {columns.brackets}"
-            raise DataError(path, number, f"{len(row)} columns", wanted)
+            is_wide = width >= columns.brackets
+            expected = f"{width}, as in the rest of the sentence" if is_wide else f"at least {columns.brackets}"
+            raise DataError(path, number, f"{len(row)} columns", expected)
     predicates = [i for i, row in enumerate(rows) if row[columns.predicate] not in UNMARKED]
     count = width - columns.brackets
     if count != len(predicates) and (gold or count):
@@ -196,41 +196,41 @@ def _read_tags(path: Path, block: Block, column: int, predicate: int) -> tuple[s
     spans = [Span(role, first, last + 1) for role, first, last in read_spans(path, block, column, nests=False)]
     tags = write_tags(spans, len(block.rows), "bio")
     if tags[predicate][2:] not in ("V", "C-V"):
-        found = f"{block.rows[predicate][column]!r} in column {column + 1} at its predicate"
-        raise DataError(path, block.first + predicate, found, "(V*) at the predicate")
+        problem = f"{block.rows[predicate][column]!r} in column {column + 1} at its predicate"
+        raise DataError(path, block.first + predicate, problem, "(V*) at the predicate")
     return tuple(tags)
 
 
 def read_spans(path: Path, block: Block, column: int, nests: bool) -> list[tuple[str, int, int]]:
-    """Role, first and last word of each argument of a column of brackets; with `nests` one may be inside another."""
-    where, open_, found = f"in column {column + 1}", [], []
+    """Role, first and last word of each argument of a column of brackets; with `nests`, arguments may be nested."""
+    place, open_spans, spans = f"in column {column + 1}", [], []
     for i, row in enumerate(block.rows):
         cell, number = _CELL.fullmatch(row[column]), block.first + i
         if cell is None or not (nests or max(cell["roles"].count("("), len(cell["closed"])) < 2):
-            wanted = "*, (ROLE*, *) or (ROLE*)" + "; arguments don't nest" * (not nests)
-            raise DataError(path, number, f"{row[column]!r} {where}", wanted)
-        if cell["roles"] and open_ and not nests:
-            role, first = open_[0]
-            inside = f"{row[column]!r} {where} inside ({role}* of line {block.first + first}"
-            raise DataError(path, number, inside, f"*) closing ({role}* first")
-        open_ += [(role, i) for role in cell["roles"].split("(")[1:]]
+            expected = "*, (ROLE*, *) or (ROLE*)" + "; arguments don't nest" * (not nests)
+            raise DataError(path, number, f"{row[column]!r} {place}", expected)
+        if cell["roles"] and open_spans and not nests:
+            role, first = open_spans[0]
+            conflict = f"{row[column]!r} {place} inside ({role}* of line {block.first + first}"
+            raise DataError(path, number, conflict, f"*) closing ({role}* first")
+        open_spans += [(role, i) for role in cell["roles"].split("(")[1:]]
         for _ in cell["closed"]:
-            if not open_:
-                raise DataError(path, number, f"{row[column]!r} {where} with no bracket open", "* outside an argument")
-            role, first = open_.pop()
-            found.append((role, first, i))
-    if open_:
-        role, first = open_[-1]
-        what = f"({role}* {where} not closed by the end of the sentence"
-        raise DataError(path, block.first + first, what, f"*) closing ({role}*")
-    return found
+            if not open_spans:
+                raise DataError(path, number, f"{row[column]!r} {place} with no bracket open", "* outside an argument")
+            role, first = open_spans.pop()
+            spans.append((role, first, i))
+    if open_spans:
+        role, first = open_spans[-1]
+        problem = f"({role}* {place} not closed by the end of the sentence"
+        raise DataError(path, block.first + first, problem, f"*) closing ({role}*")
+    return spans
 
 
 def write_brackets(tags: Sequence[str]) -> list[str]:
     """BIO tags as a column of brackets."""
-    opened = (f"({tag[2:]}" if tag.startswith("B-") else "" for tag in tags)
-    closed = (tag != "O" and not after.startswith("I-") for tag, after in pairwise([*tags, "O"]))
-    return [f"{role}*{')' * closes}" for role, closes in zip(opened, closed, strict=True)]
+    openings = (f"({tag[2:]}" if tag.startswith("B-") else "" for tag in tags)
+    closings = (tag != "O" and not next_tag.startswith("I-") for tag, next_tag in pairwise([*tags, "O"]))
+    return [f"{opening}*{')' * is_last}" for opening, is_last in zip(openings, closings, strict=True)]
 
 
 KINDS = ("verbs", "nouns", "adjectives")
@@ -238,7 +238,7 @@ _LETTERS = {"V": "verbs", "M": "verbs", "A": "verbs", "N": "nouns", "J": "adject
 
 
 def kind_of(pos: str | None) -> str | None:
-    """One of `KINDS`, of a tag of the Penn Treebank or of Universal Dependencies; None for others."""
+    """One of `KINDS`, for a tag of the Penn Treebank or of Universal Dependencies; None for other tags."""
     if not pos or pos in ("ADV", "ADP"):
         return None
     return "adjectives" if pos == "ADJ" else _LETTERS.get(pos[0])

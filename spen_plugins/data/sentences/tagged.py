@@ -1,4 +1,4 @@
-"""Tagged sentences from a file of any of several formats, recognised by its content."""
+"""Tagged sentences from files of several formats, recognised by content."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ FORMATS = {
 }
 """Formats of tagged sentences by their name in configs, in the order in which they are tried."""
 
-_NAMED = ("conllu", "docbin", "csv")
-"""Those whose fields go by name."""
+_WITH_FIELD_NAMES = ("conllu", "docbin", "csv")
+"""Formats whose fields have names."""
 
 
 @dataclass(frozen=True)
 class TagPlaces:
-    """Where a file's words and tags are, by the names of task `tagging`'s settings, which are taken in its place."""
+    """The places of a file's words and tags, named as in task `tagging`'s settings, which can be passed instead."""
 
     format: str = "auto"
     words: int | str | None = None
@@ -63,15 +63,15 @@ class TagPlaces:
 
 
 class TagFile(NamedTuple):
-    """A file's sentences, and what it was recognised as."""
+    """A file's sentences, and a description of its format."""
 
     sentences: list[TaggedSentence]
     format: str
     tags: str = ""
-    """Where the tags were, for the user."""
+    """The place of the tags, for the user."""
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """A sentence about the file, for the user."""
         tokens = sum(len(sentence.words) for sentence in self.sentences)
         sentences = f"{len(self.sentences):,} sentence{'s' * (len(self.sentences) != 1)}"
@@ -86,23 +86,23 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
         return _read_predicates(places, path, gold)
     if places.format == "auto" and (is_sharded(path) or path.is_dir()):
         return _read_shards(places, path, gold)
-    wanted = {"words": places.words, "tags": places.tags, **{f"columns.{n}": c for n, c in places.columns.items()}}
-    wanted = {key: column for key, column in wanted.items() if column is not None}
-    name = _format(places.format, path, list(wanted.values()))
+    column_keys = {"words": places.words, "tags": places.tags, **{f"columns.{n}": c for n, c in places.columns.items()}}
+    column_keys = {key: column for key, column in column_keys.items() if column is not None}
+    name = _find_format(places.format, path, list(column_keys.values()))
     if name in ("jsonl", "json"):
         return _read_json(places, path, gold, name)
-    _check_columns(path, name, wanted)
-    settings: dict[str, Any] = {key: wanted[key] for key in ("words", "tags") if key in wanted}
+    _check_columns(path, name, column_keys)
+    settings: dict[str, Any] = {key: column_keys[key] for key in ("words", "tags") if key in column_keys}
     settings |= {"columns": places.columns, "gold": gold}
     form = FORMATS[name].name
     if name == "columns":
         sentences = read_columns(path, **settings, plain=gold and places.tags is None and places.scheme == "none")
-        said = "the last column" if places.tags is None else f"column {places.tags}"
-        return TagFile(sentences, form, f", tags of {said}" * gold)
+        place = "the last column" if places.tags is None else f"column {places.tags}"
+        return TagFile(sentences, form, f", tags of {place}" * gold)
     if name == "conllu":
         return TagFile(read_conllu(path, **settings), form)
     read = read_docbin if name == "docbin" else read_token_rows
-    return TagFile(read(path, wanted, gold, places.scheme), form)
+    return TagFile(read(path, column_keys, gold, places.scheme), form)
 
 
 def _read_predicates(places: Any, path: Path, gold: bool) -> TagFile:
@@ -123,25 +123,27 @@ def _read_shards(places: Any, path: Path, gold: bool) -> TagFile:
     return TagFile(sentences, "Parquet or Arrow")
 
 
-def _check_columns(path: Path, name: str, wanted: Mapping[str, int | str]) -> None:
-    """Raise ConfigError if fields of a format that go by name are numbered, or columns are named."""
-    is_named = name in _NAMED
-    for key, column in wanted.items():
+def _check_columns(path: Path, name: str, column_keys: Mapping[str, int | str]) -> None:
+    """Raise ConfigError if a format's named fields are given by number, or its columns by name."""
+    is_named = name in _WITH_FIELD_NAMES
+    for key, column in column_keys.items():
         if isinstance(column, str) != is_named:
             form = FORMATS[name].name
-            some = "Word, Tag" if name == "csv" else "form, upos, xpos, …"
-            has = f"expected the name of a field ({some})" if is_named else "expected the number of a column, from 0"
+            examples = "Word, Tag" if name == "csv" else "form, upos, xpos, …"
+            expected = (
+                f"expected the name of a field ({examples})" if is_named else "expected the number of a column, from 0"
+            )
             raise ConfigError(
-                f"task.{key}: found {column!r}, but {path} is read as {form}; {has}. "
+                f"task.{key}: found {column!r}, but {path} is read as {form}; {expected}. "
                 "The format is recognised by content, unless task.format is set"
             )
 
 
 def read_words(places: Any, path: Path) -> TagFile:
-    """Sentences of a file to predict, of any format: of `places` only the words and further columns have to be in it.
+    """Sentences of a file to predict, of any format; of `places`, it must have only the words and further columns.
 
-    Tags are read where the file has any, and may be of another kind: raw text is told by them from columns. In a file
-    of another format than that of `places`, words are its first column or its field form.
+    Tags are read if the file has any, and may be of another kind: they distinguish columns from raw text. If the file's
+    format is not that of `places`, its words are the first column or the field form.
     """
     places = TagPlaces(**{f.name: getattr(places, f.name) for f in fields(TagPlaces)})
     if places.format == "predicates":
@@ -149,27 +151,27 @@ def read_words(places: Any, path: Path) -> TagFile:
     if places.format == "auto" and (is_sharded(path) or path.is_dir()):
         tags = places.tags if isinstance(places.tags, str) else None
         return read_tagged(replace(places, tags=tags), path, gold=False)
-    wanted = [column for column in (places.words, *places.columns.values()) if column is not None]
-    name = _format(places.format, path, wanted)
-    elsewhere = isinstance(places.words, int) if name in _NAMED else places.words in ("form", *WORDS)
-    elsewhere = (elsewhere or (name == "csv" and places.words == "form")) and name not in ("jsonl", "json")
-    words = None if elsewhere else places.words
+    columns = [column for column in (places.words, *places.columns.values()) if column is not None]
+    name = _find_format(places.format, path, columns)
+    uses_default = isinstance(places.words, int) if name in _WITH_FIELD_NAMES else places.words in ("form", *WORDS)
+    uses_default = (uses_default or (name == "csv" and places.words == "form")) and name not in ("jsonl", "json")
+    words = None if uses_default else places.words
     tags = places.tags if name == "columns" and isinstance(places.tags, int) else None
     return read_tagged(replace(places, format=name, words=words, tags=tags), path, gold=False)
 
 
-def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
-    """The name of a file's format; a CoNLL-U file whose columns the config numbers is one of columns."""
-    if given != "auto":
-        return given
+def _find_format(format_name: str, path: Path, columns: Sequence[int | str]) -> str:
+    """The name of a file's format; a CoNLL-U file is read as columns if the config numbers them."""
+    if format_name != "auto":
+        return format_name
     if path.suffix == ".conllu" and path.is_file():
         return "conllu"
     head = read_head(path)
     if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
-        wanted = f"one object per line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
-        raise DataError(path, head.first, "a JSON object over several lines", wanted)
-    found = recognise(path, list(FORMATS.values()))
-    name = next(name for name, form in FORMATS.items() if form is found)
+        expected = f"one object per line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
+        raise DataError(path, head.first, "a JSON object over several lines", expected)
+    recognised = recognise(path, list(FORMATS.values()))
+    name = next(name for name, form in FORMATS.items() if form is recognised)
     return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
 
 
@@ -178,14 +180,14 @@ def _read_json(places: Any, path: Path, gold: bool, name: str) -> TagFile:
 
     def make(item: Any) -> TaggedSentence:
         sentence = parse_tagged(own_form(item, places, moved), places.scheme, places.columns or None)
-        lacks = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
-        if gold and lacks:
+        missing = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
+        if gold and missing:
             keys = f" in the keys {', '.join(map(str, item))}" if isinstance(item, Mapping) else ""
-            raise DataError(path, None, f"a sentence without {lacks[0]}{keys}", FORM)
+            raise DataError(path, None, f"a sentence without {missing[0]}{keys}", FORM)
         return sentence
 
     if name == "json" and (items := listed_items(path)) is not None:
-        sentences = [_made(path, number, item, make) for number, item in enumerate(items, 1)]
+        sentences = [_make_sentence(path, number, item, make) for number, item in enumerate(items, 1)]
     else:
         lines = read_json_lines(path, FORM, make)
         sentences = [replace(sentence, lines=(number,) * len(sentence.words)) for number, sentence in lines]
@@ -195,17 +197,17 @@ def _read_json(places: Any, path: Path, gold: bool, name: str) -> TagFile:
 
 
 def listed_items(path: Path) -> list[Any] | None:
-    """The items of a file that is one JSON list; None if it is a list a line."""
+    """The items of a file that is one JSON list; None if each line is a list."""
     with open_text(path) as file:
         data = file.read()
     try:
         items = from_json(data)
     except ValueError:
-        return None  # the reader of lines says where
+        return None  # the reader of lines reports the line
     return None if len(items) == 2 and isinstance(items[0], str) else items
 
 
-def _made(path: Path, number: int, item: Any, make: Callable[[Any], TaggedSentence]) -> TaggedSentence:
+def _make_sentence(path: Path, number: int, item: Any, make: Callable[[Any], TaggedSentence]) -> TaggedSentence:
     try:
         return make(item)
     except DataError as error:

@@ -1,10 +1,10 @@
-"""Tagged sentences from tables: CSV with a token a row, and lists of words and of tags in Parquet and Arrow files.
+"""Tagged sentences from tables: CSV with one token per row; lists of words and of tags in Parquet and Arrow files.
 
     Sentence #,Word,POS,Tag
     Sentence: 1,Anna,NNP,B-per
     ,left,VBD,O
 
-The sentence's cell is filled in each row of CSV, or only in the first of a sentence.
+The sentence's cell is filled in each row of CSV, or only in the sentence's first row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SENTENCE = ("sentence #", "sentence", "sentence_id", "sentence id", "sentence_id
 WORDS = ("word", "words", "token", "tokens")
 _SPANS = ("tag", "tags", "ner_tag", "ner_tags", "ner", "label", "labels", "entity")
 _POS = ("pos", "pos_tag", "upos", "tag", "tags", "label", "labels")
-"""Names of columns that are looked for, in lower case."""
+"""Usual names of columns, in lower case."""
 
 
 def _is_token_rows(head: Head) -> bool:
@@ -37,34 +37,34 @@ TOKEN_ROWS = Format("CSV of tokens", "Sentence #,Word,Tag in the header, one tok
 
 
 def read_token_rows(path: Path, fields: Mapping[str, str], gold: bool, scheme: str) -> list[TaggedSentence]:
-    """All sentences of a file; `fields` has the names of the columns "words", "tags" and "columns.NAME", by default
-    usual ones, of tags by the scheme. Without gold the column of tags may be missing, or empty."""
+    """All sentences of a file; `fields` has the names of the columns "words", "tags" and "columns.NAME". The defaults
+    are usual names, for tags according to the scheme. Without gold, the column of tags may be missing or empty."""
     rows = records(path, find_separator(read_head(path)) or ",")
     names = [name.strip() for name in next(rows)[1]]
-    usual = {"words": WORDS, "tags": _POS if scheme == "none" else _SPANS}
-    wanted = {
-        key.removeprefix("columns."): _place(
-            path, names, key, fields.get(key), usual.get(key, ()), gold or key != "tags"
+    usual_names = {"words": WORDS, "tags": _POS if scheme == "none" else _SPANS}
+    all_places = {
+        key.removeprefix("columns."): _find_place(
+            path, names, key, fields.get(key), usual_names.get(key, ()), gold or key != "tags"
         )
-        for key in {**usual, **fields}
+        for key in {**usual_names, **fields}
     }
-    number = _place(path, names, "format", None, SENTENCE)
-    found: list[tuple[list[int], list[list[str]]]] = []
+    sentence_place = _find_place(path, names, "format", None, SENTENCE)
+    blocks: list[tuple[list[int], list[list[str]]]] = []
     current = None
     for line, cells in rows:
-        name = cells[number].strip()
-        if not found or (name and name != current):
-            found.append(([], []))
+        name = cells[sentence_place].strip()
+        if not blocks or (name and name != current):
+            blocks.append(([], []))
             current = name
-        found[-1][0].append(line)
-        found[-1][1].append(cells)
-    if not found:
+        blocks[-1][0].append(line)
+        blocks[-1][1].append(cells)
+    if not blocks:
         raise DataError(path, 1, "only a header", "rows below it")
-    places = {name: place for name, place in wanted.items() if place is not None}
-    return [_sentence(path, lines, cells, places, gold) for lines, cells in found]
+    places = {name: place for name, place in all_places.items() if place is not None}
+    return [_make_sentence(path, lines, cells, places, gold) for lines, cells in blocks]
 
 
-def _sentence(
+def _make_sentence(
     path: Path, lines: Sequence[int], rows: Sequence[Sequence[str]], places: Mapping[str, int], gold: bool
 ) -> TaggedSentence:
     values = {name: tuple(cells[place].strip() for cells in rows) for name, place in places.items()}
@@ -76,28 +76,30 @@ def _sentence(
     return TaggedSentence(words, tags, values, lines=tuple(lines))
 
 
-def _place(
-    path: Path, names: Sequence[str], key: str, given: str | None, usual: Sequence[str], required: bool = True
+def _find_place(
+    path: Path, names: Sequence[str], key: str, column: str | None, usual_names: Sequence[str], required: bool = True
 ) -> int | None:
-    known = [name.casefold() for name in names]
-    found = next((name for name in ([given.casefold()] if given else usual) if name in known), None)
-    if found is not None:
-        return known.index(found)
+    lower_names = [name.casefold() for name in names]
+    match = next((name for name in ([column.casefold()] if column else usual_names) if name in lower_names), None)
+    if match is not None:
+        return lower_names.index(match)
     if not required:
         return None
-    one = f"a column named {given}.{did_you_mean(given, names)}" if given else f"one of {', '.join(usual)}"
-    raise DataError(path, 1, f"the columns {', '.join(names)}", f"{one} (set task.{key} for another column)")
+    expected = (
+        f"a column named {column}.{did_you_mean(column, names)}" if column else f"one of {', '.join(usual_names)}"
+    )
+    raise DataError(path, 1, f"the columns {', '.join(names)}", f"{expected} (set task.{key} for another column)")
 
 
 LIST_WORDS, LIST_TAGS = ("tokens", "words"), ("tags",)
-"""Names of columns that are looked for where none is given."""
+"""Usual names of columns, for those that are not given."""
 
 
 class TaggedRows(NamedTuple):
     """Some sentences of a file, the first in row `first`, from 1.
 
-    `lists` has "words", "tags" (without gold perhaps not) and further columns: `pyarrow.ListArray`s of strings, without
-    nulls, all lists of a sentence of equal length, at least 1.
+    `lists` has "words", "tags" (optional without gold) and further columns: `pyarrow.ListArray`s of strings, without
+    nulls; all lists of a sentence have the same length, at least 1.
     """
 
     path: Path
@@ -105,7 +107,7 @@ class TaggedRows(NamedTuple):
     lists: dict[str, Any]
 
     def sentences(self) -> Iterator[TaggedSentence]:
-        """The same one by one; an error in one names its row."""
+        """The sentences one by one; an error in a sentence names its row."""
         values = {name: lists.to_pylist() for name, lists in self.lists.items()}
         tags = values.pop("tags", None)
         for i, words in enumerate(values.pop("words")):
@@ -115,55 +117,59 @@ class TaggedRows(NamedTuple):
 
 
 def tagged_rows(places: Any, path: Path, gold: bool) -> Iterator[TaggedRows]:
-    """Sentences of a file, folder or pattern, a few thousand at a time; `places` as of `read_tagged`."""
+    """Sentences of a file, folder or pattern, a few thousand at a time; `places` is as in `read_tagged`."""
     for shard in shards(path):
-        columns = _columns(places, shard, gold)
+        columns = _find_columns(places, shard, gold)
         for piece in pieces(shard):
-            found = {key: _lists(shard, piece.first, name, piece.rows.column(name)) for key, name in columns.items()}
-            lengths = {key: lists.value_lengths().to_numpy() for key, lists in found.items()}
+            lists_by_key = {
+                key: _read_lists(shard, piece.first, name, piece.rows.column(name)) for key, name in columns.items()
+            }
+            lengths = {key: lists.value_lengths().to_numpy() for key, lists in lists_by_key.items()}
             for key, counts in lengths.items():
-                if len(at := np.flatnonzero(counts != lengths["words"])):
-                    have = f"{counts[at[0]]} values in column {columns[key]!r} for {lengths['words'][at[0]]} words"
-                    raise DataError(shard, piece.first + int(at[0]), have, "one per word")
-            if len(at := np.flatnonzero(lengths["words"] == 0)):
-                raise DataError(shard, piece.first + int(at[0]), "a sentence without words", "at least one word")
-            yield TaggedRows(shard, piece.first, found)
+                if len(rows := np.flatnonzero(counts != lengths["words"])):
+                    problem = (
+                        f"{counts[rows[0]]} values in column {columns[key]!r} for {lengths['words'][rows[0]]} words"
+                    )
+                    raise DataError(shard, piece.first + int(rows[0]), problem, "one per word")
+            if len(rows := np.flatnonzero(lengths["words"] == 0)):
+                raise DataError(shard, piece.first + int(rows[0]), "a sentence without words", "at least one word")
+            yield TaggedRows(shard, piece.first, lists_by_key)
 
 
-def _columns(places: Any, path: Path, gold: bool) -> dict[str, str]:
+def _find_columns(places: Any, path: Path, gold: bool) -> dict[str, str]:
     """ "words", "tags" and further columns -> the name of each in a file."""
     names = column_names(path)
-    given: Mapping[str, Any] = {"words": places.words, "tags": places.tags, **places.columns}
-    for key, name in given.items():
+    settings: Mapping[str, Any] = {"words": places.words, "tags": places.tags, **places.columns}
+    for key, name in settings.items():
         if name is not None and not isinstance(name, str):
-            where = key if key in ("words", "tags") else f"columns.{key}"
-            raise ConfigError(f"task.{where}: found {name}, but {path} is Parquet or Arrow; expected a column name")
-    words = given["words"] or _named_as(path, names, LIST_WORDS, "words", ())
-    taken = (words, *places.columns.values())
-    tags = given["tags"] or _named_as(path, names, LIST_TAGS, "tags", taken, required=gold)
-    wanted = {"words": words, "tags": tags, **places.columns}
+            setting = key if key in ("words", "tags") else f"columns.{key}"
+            raise ConfigError(f"task.{setting}: found {name}, but {path} is Parquet or Arrow; expected a column name")
+    words = settings["words"] or _choose_column(path, names, LIST_WORDS, "words", ())
+    used = (words, *places.columns.values())
+    tags = settings["tags"] or _choose_column(path, names, LIST_TAGS, "tags", used, required=gold)
+    columns = {"words": words, "tags": tags, **places.columns}
     if not gold and tags not in names:
-        del wanted["tags"]
-    for name in wanted.values():
+        del columns["tags"]
+    for name in columns.values():
         if name not in names:
-            near = did_you_mean(name, names)
-            raise DataError(path, None, f"columns {', '.join(names)}", f"a column named {name!r}.{near}")
-    return wanted
+            suggestion = did_you_mean(name, names)
+            raise DataError(path, None, f"columns {', '.join(names)}", f"a column named {name!r}.{suggestion}")
+    return columns
 
 
-def _named_as(
-    path: Path, names: Sequence[str], usual: Sequence[str], what: str, taken: Sequence[str], required: bool = True
+def _choose_column(
+    path: Path, names: Sequence[str], usual_names: Sequence[str], key: str, used: Sequence[str], required: bool = True
 ) -> str:
-    """The column of one of the usual names, or the only one that is left."""
-    left = [name for name in names if name not in taken]
-    found = next((name for name in usual if name in names), left[0] if len(left) == 1 else "")
-    if not found and required:
-        said = f"a column named {' or '.join(map(repr, usual))}, or the name of a column as task.{what}"
-        raise DataError(path, None, f"columns {', '.join(names)}", said)
-    return found
+    """The column with one of the usual names, or the only unused column."""
+    unused = [name for name in names if name not in used]
+    column = next((name for name in usual_names if name in names), unused[0] if len(unused) == 1 else "")
+    if not column and required:
+        expected = f"a column named {' or '.join(map(repr, usual_names))}, or the name of a column as task.{key}"
+        raise DataError(path, None, f"columns {', '.join(names)}", expected)
+    return column
 
 
-def _lists(path: Path, first: int, name: str, column: Any) -> Any:
+def _read_lists(path: Path, first: int, name: str, column: Any) -> Any:
     """A column as lists of strings, checked."""
     import pyarrow as pa
     from pyarrow import types
@@ -179,7 +185,7 @@ def _lists(path: Path, first: int, name: str, column: Any) -> Any:
     lists = column.cast(pa.list_(pa.string()))
     values = lists.flatten()
     if values.null_count:
-        place = int(np.flatnonzero(np.asarray(values.is_null()))[0])
-        row = first + int(np.searchsorted(lists.value_lengths().to_numpy().cumsum(), place, side="right"))
+        index = int(np.flatnonzero(np.asarray(values.is_null()))[0])
+        row = first + int(np.searchsorted(lists.value_lengths().to_numpy().cumsum(), index, side="right"))
         raise DataError(path, row, f"null among the values in column {name!r}", "texts")
     return lists

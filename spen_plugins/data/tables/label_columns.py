@@ -16,29 +16,29 @@ from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
 
 def split_names(value: Any) -> Any:
-    """The names of `a,b` or `[a,b]` as a list; any other value as it is, of which texts are a name or a pattern."""
+    """The names of `a,b` or `[a,b]` as a list; any other value, such as a name or a pattern, as it is."""
     if not isinstance(value, str) or not ("," in value or value[:1] + value[-1:] == "[]"):
         return value
-    inside = value[1:-1] if value[:1] + value[-1:] == "[]" else value
-    return [name.strip(" '\"") for name in inside.split(",")]
+    content = value[1:-1] if value[:1] + value[-1:] == "[]" else value
+    return [name.strip(" '\"") for name in content.split(",")]
 
 
 def find_labels(
     table: Table, labels: str | Sequence[str], drop: Sequence[str] = (), source: str = "labels="
 ) -> list[str]:
-    """Names of a table's label columns: a name, names, or `tag_*`, all columns that begin so and are not in `drop`."""
+    """Names of a table's label columns, from a name, names, or `tag_*`: all columns with this prefix, except `drop`."""
     names = [a.name for a in table.attributes]
     if isinstance(labels, str) and labels.endswith("*"):
-        begun = [name for name in names if name.startswith(labels[:-1]) and name not in drop]
-        if not begun:
+        matches = [name for name in names if name.startswith(labels[:-1]) and name not in drop]
+        if not matches:
             raise ConfigError(f"labels=: no column of {table.path} begins with {labels[:-1]!r}; {some_of(names)}")
-        return begun
-    for name in (wanted := dict.fromkeys([labels] if isinstance(labels, str) else labels)):
+        return matches
+    for name in (chosen := dict.fromkeys([labels] if isinstance(labels, str) else labels)):
         if name not in names:
-            near = did_you_mean(name, names)
+            suggestion = did_you_mean(name, names)
             columns = some_of(names).replace("its", "Its", 1)
-            raise ConfigError(f"{source}: {table.path} has no column {name!r}.{near} {columns}")
-    return list(wanted)
+            raise ConfigError(f"{source}: {table.path} has no column {name!r}.{suggestion} {columns}")
+    return list(chosen)
 
 
 def some_of(names: Sequence[str]) -> str:
@@ -50,30 +50,30 @@ def read_names(path: str | Path) -> list[str]:
     """Label names in a file, Mulan's XML list or one per line, in the order of their numbers."""
     lines = read_lines(path)
     is_xml = lines[0].lstrip().startswith("<")
-    names = _xml_names(path, "\n".join(lines)) if is_xml else [line.strip() for line in lines]
-    seen: set[str] = set()
+    names = _parse_xml_names(path, "\n".join(lines)) if is_xml else [line.strip() for line in lines]
+    previous_names: set[str] = set()
     for number, name in enumerate(names, 1):
-        if not name or name in seen:
+        if not name or name in previous_names:
             problem = f"label {name!r} twice" if name else "an empty name"
             raise DataError(path, None if is_xml else number, problem, "label names, each once")
-        seen.add(name)
+        previous_names.add(name)
     return names
 
 
-def _xml_names(path: str | Path, text: str) -> list[str]:
-    wanted = "an XML list of <label name='...'>"
+def _parse_xml_names(path: str | Path, text: str) -> list[str]:
+    expected = "an XML list of <label name='...'>"
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
-        raise DataError(path, error.position[0], error.msg, wanted) from None
+        raise DataError(path, error.position[0], error.msg, expected) from None
     names = [e.get("name", "") for e in root.iter() if e.tag.rpartition("}")[2] == "label"]
     if not names:
-        raise DataError(path, None, "no label", wanted)
+        raise DataError(path, None, "no label", expected)
     return names
 
 
 def label_sets(tables: Iterable[Table]) -> list[str]:
-    """All names in the tables' sets of labels; numbers in their order."""
+    """All names in the tables' sets of labels, sorted; numbers come first, in numeric order."""
     names = {name for table in tables for row in table.sets or () for name in row or ()}
     return sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
 
@@ -81,49 +81,51 @@ def label_sets(tables: Iterable[Table]) -> list[str]:
 def chosen_labels(
     path: str, table: Table, labels: str | Sequence[str] | None, count: int | None, drop: Sequence[str] = ()
 ) -> tuple[Sequence[str] | int | None, str | None]:
-    """Names of the label columns, or how many of the last ones are labels, or None of a hierarchy or sets; and the file
-    that lists the names, if one does. Of the table only the header is used.
+    """Names of the label columns, or the number of last columns that are labels, or None for a hierarchy or sets; and
+    the file that lists the names, if one does. Only the table's header is used.
 
-    `labels` is a name, names, `tag_*` without columns of `drop`, or a file of names; None: of an ARFF file, the XML
-    list beside it, if there is, or the labels that the file itself names.
+    `labels` is a name, names, `tag_*` without columns of `drop`, or a file of names. None: for an ARFF file, the XML
+    list beside it, if it exists, or the labels that the file itself names.
     """
     if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
         if (labels and not table.listed) or count is not None:
             key = "labels" if labels else "label_count"
             raise ConfigError(f"{key}=: labels of {path} are not columns; remove the key")
         return None, None
-    beside = Path(path).with_suffix(".xml")
-    if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
-        labels = str(beside)
+    xml_path = Path(path).with_suffix(".xml")
+    if labels is None and count is None and table.format == "ARFF" and locate(str(xml_path)).exists():
+        labels = str(xml_path)
     if labels is None:
-        own = table.own_labels
-        if own is not None and count not in (None, len(own)):
-            raise ConfigError(f"label_count=: found {count}; expected {len(own)}, as in @relation of {path}")
-        return own or count, None
+        own_labels = table.own_labels
+        if own_labels is not None and count not in (None, len(own_labels)):
+            raise ConfigError(f"label_count=: found {count}; expected {len(own_labels)}, as in @relation of {path}")
+        return own_labels or count, None
     if lists_names(labels):
-        return _check_own(table, find_labels(table, read_names(locate(labels)), source=labels)), labels
-    return _check_own(table, find_labels(table, labels, drop)), None
+        return _check_own_labels(table, find_labels(table, read_names(locate(labels)), source=labels)), labels
+    return _check_own_labels(table, find_labels(table, labels, drop)), None
 
 
-def _check_own(table: Table, names: list[str]) -> list[str]:
-    own = table.own_labels
-    if own is not None and {*names} != {*own}:
-        raise ConfigError(f"labels=: found {', '.join(names[:8])}; @relation of {table.path} has {', '.join(own[:8])}")
+def _check_own_labels(table: Table, names: list[str]) -> list[str]:
+    own_labels = table.own_labels
+    if own_labels is not None and {*names} != {*own_labels}:
+        raise ConfigError(
+            f"labels=: found {', '.join(names[:8])}; @relation of {table.path} has {', '.join(own_labels[:8])}"
+        )
     return names
 
 
 def lists_names(labels: Any) -> TypeGuard[str]:
-    """True if a setting `labels` is a file of names, and no column."""
+    """True if a setting `labels` is a file of names, not a column."""
     return isinstance(labels, str) and (labels.endswith((".xml", ".txt")) or locate(labels).is_file())
 
 
 def find_label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tuple[str, ...], str | None]:
-    """Label names in the output's order, and the hierarchical attribute whose paths they are, if they are; `labels` as
-    of `chosen_labels`."""
+    """Label names in the output's order, and the hierarchical attribute whose paths they are, if there is one;
+    `labels` is as `chosen_labels` returns it."""
     names = [a.name for a in table.attributes]
-    hierarchical = next((a for a in table.attributes if a.kind == "hierarchical"), None)
-    if hierarchical is not None:
-        return hierarchical.values, hierarchical.name
+    class_attribute = next((a for a in table.attributes if a.kind == "hierarchical"), None)
+    if class_attribute is not None:
+        return class_attribute.values, class_attribute.name
     if table.sets is not None:
         return tuple(labels or label_sets([table])), None
     if labels is None:
@@ -133,8 +135,8 @@ def find_label_columns(table: Table, labels: Sequence[str] | int | None) -> tupl
             "last columns (label_count=)"
         )
     if not isinstance(labels, int):
-        wanted = {*labels}
-        return tuple(name for name in names if name in wanted), None
+        chosen = {*labels}
+        return tuple(name for name in names if name in chosen), None
     if not 0 < labels < len(names):
         raise ConfigError(f"label_count=: found {labels}; {table.path} allows 1 to {len(names) - 1} of its columns")
     return tuple(names[-labels:]), None
@@ -148,11 +150,11 @@ class ColumnKeys:
         text: the texts' column, by name or number from 1.
         labels: a column of labels, by name or number from 1; several names, or `tag_*`, of columns of 0 and 1; or a
             file of names.
-        label_count: how many of the last columns are labels, of vectors.
+        label_count: the number of last columns that are labels, for vectors.
         separator: separates the labels in one cell.
         drop: columns that are not used.
         words, tags: the columns of tagged words, by number from 0 or name.
-        scheme: of tags that are spans, which says which tags are meant where a file has parts of speech, too.
+        scheme: the scheme of tags that are spans; selects these tags in a file that also has parts of speech.
     """
 
     text: int | str | None = None
@@ -166,7 +168,7 @@ class ColumnKeys:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> ColumnKeys:
-        """From values by key, as a command line or Python has them."""
+        """From values by key, as given on a command line or in Python."""
         for key in settings:
             if key not in KEYS:
                 raise ConfigError(f"Unknown key {key!r}.{did_you_mean(key, KEYS)} Keys: {', '.join(KEYS)}")
@@ -179,9 +181,9 @@ class ColumnKeys:
 
     @classmethod
     def of_config(cls, config: Any) -> ColumnKeys:
-        """The keys that a task's config gives."""
-        known = [key for key in KEYS if key != "words" or hasattr(config, "tags")]  # `words` of texts is no column
-        values = {key: getattr(config, key, None) for key in known}
+        """The keys that a task's config sets."""
+        keys = [key for key in KEYS if key != "words" or hasattr(config, "tags")]  # `words` of texts is not a column
+        values = {key: getattr(config, key, None) for key in keys}
         values["drop"] = getattr(config, "unused", None)
         if values["scheme"] == "none" or getattr(config, "format", None) == "predicates":
             values["scheme"] = None

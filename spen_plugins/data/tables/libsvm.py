@@ -1,7 +1,7 @@
 """Multi-label files of libsvm, by scikit-learn: `3,17 1:0.5 4:2` has the labels 3 and 17, and two features.
 
 A first line of three numbers (rows, features, labels), as in the Extreme Classification Repository, is skipped. A
-blank line is a row without labels and features, as scikit-learn writes it; empty lines at the end are none.
+blank line is a row without labels and features, as scikit-learn writes it; empty lines at the end are ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NUMBER = r"-?\d+(?:\.\d+)?"
 _ROW = re.compile(rf"(?:{_NUMBER}(?:,{_NUMBER})*)?\s*(?:\d+:\S+\s*)*(?:#.*)?")
 _SIZES = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
 _BLANK = b"0:0"  # a row without labels and features, which scikit-learn reads
-_WANTED = "labels separated by commas, then FEATURE:VALUE pairs in ascending order, as in `3,17 1:0.5 4:2`"
+_EXPECTED = "labels separated by commas, then FEATURE:VALUE pairs in ascending order, as in `3,17 1:0.5 4:2`"
 
 
 def _is_libsvm(head: Head) -> bool:
@@ -37,26 +37,26 @@ LIBSVM = Format("libsvm", "labels separated by commas, then FEATURE:VALUE pairs,
 
 
 def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
-    """Reads a file as a sparse table with sets of labels; features go by their numbers.
+    """Reads a file as a sparse table with sets of labels; features are named by their numbers.
 
-    A row without labels has none; if no row has any, the labels are unknown. Features above the training file's last
-    are left out. Arguments and errors are those of `read_table`.
+    A row without labels has an empty set; if no row has any, the labels are unknown. Features above the training file's
+    last feature are ignored. Arguments and errors are those of `read_table`.
     """
     with open_text(path) as file:
         texts = file.read().rstrip(b"\r\n").split(b"\n")
     has_sizes = _SIZES.fullmatch(texts[0].decode("latin-1")) is not None
-    kept = [(n, text.strip() or _BLANK) for n, text in enumerate(texts, 1) if not text.lstrip().startswith(b"#")]
-    lines, rows = [n for n, _ in kept[has_sizes:]], [text for _, text in kept[has_sizes:]]
+    numbered = [(n, text.strip() or _BLANK) for n, text in enumerate(texts, 1) if not text.lstrip().startswith(b"#")]
+    lines, rows = [n for n, _ in numbered[has_sizes:]], [text for _, text in numbered[has_sizes:]]
     try:
         matrix, labels = _load(b"\n".join(rows))
     except (ValueError, OverflowError):
         raise _find_error(path, lines, rows) from None
     matrix.eliminate_zeros()
     if not matrix.nnz:
-        raise DataError(path, lines[0] if lines else None, "no feature in any row", _WANTED)
-    _check(path, lines, matrix, np.abs(matrix.data) <= np.finfo(np.float32).max, "a finite number")
+        raise DataError(path, lines[0] if lines else None, "no feature in any row", _EXPECTED)
+    _check_numbers(path, lines, matrix, np.abs(matrix.data) <= np.finfo(np.float32).max, "a finite number")
     sets = [tuple(str(int(label)) if label.is_integer() else str(label) for label in row) for row in labels]
-    return _table(str(path), lines, matrix, sets, known)
+    return _make_table(str(path), lines, matrix, sets, known)
 
 
 def _load(text: bytes) -> tuple[Any, Any]:
@@ -70,19 +70,19 @@ def _find_error(path: str | Path, lines: list[int], rows: list[bytes]) -> DataEr
         try:
             _load(text)
         except (ValueError, OverflowError) as error:
-            return DataError(path, line, f"{shorten(text.decode('utf-8', 'replace'))} ({error})", _WANTED)
+            return DataError(path, line, f"{shorten(text.decode('utf-8', 'replace'))} ({error})", _EXPECTED)
     raise AssertionError
 
 
-def _check(path: str | Path, lines: list[int], matrix: Any, is_right: np.ndarray, wanted: str) -> None:
-    """Raise a DataError for the first stored number that is not right; `is_right` `(stored,)`."""
-    if not is_right.all():
-        at = int(is_right.argmin())
-        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise DataError(path, lines[row], f"{matrix.data[at]:g} for feature {matrix.indices[at]}", wanted)
+def _check_numbers(path: str | Path, lines: list[int], matrix: Any, is_valid: np.ndarray, expected: str) -> None:
+    """Raise a DataError for the first stored number that is not valid; `is_valid` is `(stored,)`."""
+    if not is_valid.all():
+        index = int(is_valid.argmin())
+        row = int(np.searchsorted(matrix.indptr, index, side="right")) - 1
+        raise DataError(path, lines[row], f"{matrix.data[index]:g} for feature {matrix.indices[index]}", expected)
 
 
-def _table(path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]], known: Known | None) -> Table:
+def _make_table(path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]], known: Known | None) -> Table:
     from scipy.sparse import csr_array
 
     if known is None:
@@ -92,14 +92,14 @@ def _table(path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]]
         names, values = list(known), next(iter(known.values()))
         matrix = matrix[:, : int(names[-1]) + 1].tocsr()
     offset = int(names[0])
-    _check(path, lines, matrix, matrix.indices >= offset, f"features from {offset}, as in the training file")
+    _check_numbers(path, lines, matrix, matrix.indices >= offset, f"features from {offset}, as in the training file")
     if values:
-        _check(path, lines, matrix, matrix.data == 1, "1, as everywhere in the training file")
-    places = (matrix.indices - offset).astype(np.int32), matrix.indptr
+        _check_numbers(path, lines, matrix, matrix.data == 1, "1, as everywhere in the training file")
+    structure = (matrix.indices - offset).astype(np.int32), matrix.indptr
     return Table(
         path,
         [Attribute(name, "nominal" if values else "numeric", values) for name in names],
         lines,
-        sparse=csr_array((matrix.data.astype(np.float32), *places), shape=(len(lines), len(names))),
+        sparse=csr_array((matrix.data.astype(np.float32), *structure), shape=(len(lines), len(names))),
         sets=[row if any(sets) else None for row in sets],
     )

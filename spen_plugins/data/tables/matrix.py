@@ -24,7 +24,7 @@ def _is_frame(value: Any) -> bool:
     return hasattr(value, "columns") and hasattr(value, "dtypes")
 
 
-def _find_words(data: Any) -> str | None:
+def _find_text_column(data: Any) -> str | None:
     """Name of the first column of a DataFrame that has texts, dates or other values than numbers; None without one."""
     from sklearn.utils import check_array
 
@@ -42,8 +42,8 @@ def _find_words(data: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows of numbers, `(rows, columns)` float32, an array or a CSR array of scipy.sparse without duplicates; and names
-    of the columns, None if the data has none."""
+    """Rows of numbers, `(rows, columns)` float32, an array or a CSR array of scipy.sparse without duplicates; and the
+    columns' names, None if the data has none."""
 
     values: Any
     names: tuple[str, ...] | None = None
@@ -51,14 +51,14 @@ class Matrix:
     def __post_init__(self) -> None:
         names = self.names or ()
         if self.names is not None and (len(names) != self.width or len({*names}) < len(names)):
-            shown = ", ".join(names[:8]) + ", …" * (len(names) > 8)
-            raise DataError("columns", None, f"{len(names)} names ({shown})", f"{self.width} different names")
+            sample = ", ".join(names[:8]) + ", …" * (len(names) > 8)
+            raise DataError("columns", None, f"{len(names)} names ({sample})", f"{self.width} different names")
 
     @classmethod
     def of(cls, data: Any, what: str, expected: str | None = None) -> Matrix:
-        """From anything that `is_matrix`, or a list of rows; NaN is a missing number, except in a sparse matrix.
+        """From any value that passes `is_matrix`, or a list of rows; NaN is missing, and an error in a sparse matrix.
 
-        Messages name the data as `what` and say what was `expected`, by default numbers.
+        Error messages call the data `what`, and say what was `expected`, by default numbers.
         """
         if isinstance(data, Matrix):
             return data
@@ -70,12 +70,12 @@ class Matrix:
             with np.errstate(over="ignore"):
                 values = check_array(data, accept_sparse="csr", dtype=np.float32, ensure_all_finite=finite, copy=True)
         except (TypeError, ValueError) as error:
-            if (name := _find_words(data)) is not None:
-                wanted = expected or "numbers; encode the column, or train from a file, which may have categories"
-                raise DataError(what, None, f"values other than numbers in column {name!r}", wanted) from None
+            if (name := _find_text_column(data)) is not None:
+                description = expected or "numbers; encode the column, or train from a file, which may have categories"
+                raise DataError(what, None, f"values other than numbers in column {name!r}", description) from None
             reason = " ".join(str(error).split())
-            wanted = expected or "rows of equal length"
-            raise DataError(what, None, f"no rows of finite numbers ({reason})", wanted) from None
+            description = expected or "rows of equal length"
+            raise DataError(what, None, f"no rows of finite numbers ({reason})", description) from None
         if sparse.issparse(values):
             values = sparse.csr_array(values)
             values.sum_duplicates()
@@ -90,38 +90,38 @@ class Matrix:
         return self.values.shape[1]
 
     def not_binary(self, columns: np.ndarray | None = None) -> tuple[float, int] | None:
-        """A number that is neither 0 nor 1, and its column, of those in the mask `columns`; None without one."""
+        """A number in the mask `columns` (None: all) that is neither 0 nor 1, and its column; None without one."""
         stored = self.values if isinstance(self.values, np.ndarray) else self.values.data
-        wrong = (stored != 0) & (stored != 1)
+        is_wrong = (stored != 0) & (stored != 1)
         if columns is not None:
-            wrong &= columns if wrong.ndim == 2 else columns[self.values.indices]
-        if not wrong.any():
+            is_wrong &= columns if is_wrong.ndim == 2 else columns[self.values.indices]
+        if not is_wrong.any():
             return None
-        at = int(wrong.argmax())
-        return float(stored.flat[at]), at % self.width if wrong.ndim == 2 else int(self.values.indices[at])
+        index = int(is_wrong.argmax())
+        return float(stored.flat[index]), index % self.width if is_wrong.ndim == 2 else int(self.values.indices[index])
 
     def check_binary(self, names: Sequence[str], what: str, columns: np.ndarray | None = None) -> None:
-        """Raise a DataError if a feature of these that are binary in training, all without `columns`, is neither 0 nor
-        1."""
-        if (wrong := self.not_binary(columns)) is not None:
-            value, column = wrong
-            wanted = "0 or 1, as in training, where no other value occurs"
-            wanted += "" if np.isnan(value) else "; for word counts, use CountVectorizer(binary=True)"
-            raise DataError(what, None, f"{value:g} for feature {names[column]!r}", wanted)
+        """Raise a DataError if a feature that is binary in training is neither 0 nor 1; `columns` is the mask of these
+        features, None: all."""
+        if (cell := self.not_binary(columns)) is not None:
+            value, column = cell
+            expected = "0 or 1, as in training, where no other value occurs"
+            expected += "" if np.isnan(value) else "; for word counts, use CountVectorizer(binary=True)"
+            raise DataError(what, None, f"{value:g} for feature {names[column]!r}", expected)
 
     def ordered(self, names: Sequence[str], what: str) -> Matrix:
-        """The columns of these names, in this order; without names of its own, all columns."""
+        """The columns of these names, in this order; all columns if the matrix has no names."""
         if self.names is None:
             if self.width != len(names):
                 raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")
             return self
-        if other := {*self.names} ^ {*names}:
-            column = min(other, key=[*self.names, *names].index)
-            near = did_you_mean(column, names) if column in self.names else ""
-            what_is_wrong = f"{'the' if column in self.names else 'no'} column {column!r}"
-            raise DataError(what, None, what_is_wrong, f"the {len(names)} columns of training.{near}")
-        place = {name: i for i, name in enumerate(self.names)}
-        return Matrix(self.values[:, [place[name] for name in names]], tuple(names))
+        if difference := {*self.names} ^ {*names}:
+            column = min(difference, key=[*self.names, *names].index)
+            suggestion = did_you_mean(column, names) if column in self.names else ""
+            problem = f"{'the' if column in self.names else 'no'} column {column!r}"
+            raise DataError(what, None, problem, f"the {len(names)} columns of training.{suggestion}")
+        indices = {name: i for i, name in enumerate(self.names)}
+        return Matrix(self.values[:, [indices[name] for name in names]], tuple(names))
 
     @property
     def sparse(self) -> bool:
@@ -133,13 +133,13 @@ class Matrix:
         return replace(self.listed(), weight=None)
 
     def listed(self) -> Ragged:
-        """Column numbers of each row's numbers that are not 0, and these numbers; a missing one is 0."""
+        """Each row's numbers that are not 0, and their column numbers; a missing number is 0."""
         from scipy import sparse
 
-        kept = self.values.copy() if self.sparse else sparse.csr_array(np.nan_to_num(self.values))
-        kept.eliminate_zeros()
-        kept.sort_indices()
-        return Ragged(kept.indptr, kept.indices.astype(np.int32), kept.data)
+        matrix = self.values.copy() if self.sparse else sparse.csr_array(np.nan_to_num(self.values))
+        matrix.eliminate_zeros()
+        matrix.sort_indices()
+        return Ragged(matrix.indptr, matrix.indices.astype(np.int32), matrix.data)
 
     def dense(self) -> np.ndarray:
         """A copy, `(rows, columns)` float32."""
@@ -147,7 +147,7 @@ class Matrix:
 
 
 _KEYS = {"vector", "features", "labels"}
-_bad = partial(DataError, "item", None)
+_make_error = partial(DataError, "item", None)
 
 
 def parse_item(columns: Columns, item: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -155,9 +155,9 @@ def parse_item(columns: Columns, item: Any) -> tuple[np.ndarray, np.ndarray | No
     keys = set(item) if isinstance(item, Mapping) else set()
     if len({"vector", "features"} & keys) != 1 or keys - _KEYS:
         problem = f"keys {', '.join(map(repr, item))}" if isinstance(item, Mapping) else type(item).__name__
-        raise _bad(problem, '{"vector": [...]} or {"features": {...}}, optionally with "labels"')
+        raise _make_error(problem, '{"vector": [...]} or {"features": {...}}, optionally with "labels"')
     vector = _read_vector(columns, item["vector"]) if "vector" in keys else _read_features(columns, item["features"])
-    return vector, None if item.get("labels") is None else _label_numbers(columns, item["labels"])
+    return vector, None if item.get("labels") is None else _number_labels(columns, item["labels"])
 
 
 def _read_vector(columns: Columns, values: Any) -> np.ndarray:
@@ -167,51 +167,51 @@ def _read_vector(columns: Columns, values: Any) -> np.ndarray:
     except (TypeError, ValueError):
         vector = np.empty(0)
     if vector.shape != (len(names),):
-        raise _bad(f"a vector {values!r:.60}", f"{len(names)} numbers")
-    bad = np.flatnonzero(np.where(real, np.isinf(vector), ~np.isin(vector, (0, 1))))
-    if len(bad):
-        wanted = "a finite number" if real[bad[0]] else "0 or 1"
-        raise _bad(f"{vector[bad[0]]:g} for feature {names[bad[0]]!r}", wanted)
+        raise _make_error(f"a vector {values!r:.60}", f"{len(names)} numbers")
+    invalid_columns = np.flatnonzero(np.where(real, np.isinf(vector), ~np.isin(vector, (0, 1))))
+    if len(invalid_columns):
+        expected = "a finite number" if real[invalid_columns[0]] else "0 or 1"
+        raise _make_error(f"{vector[invalid_columns[0]]:g} for feature {names[invalid_columns[0]]!r}", expected)
     return vector
 
 
 def _read_features(columns: Columns, features: Any) -> np.ndarray:
     if not isinstance(features, (Mapping, list, tuple)):
-        raise _bad(f"features {features!r:.80}", "{name: value} or a list of names")
+        raise _make_error(f"features {features!r:.80}", "{name: value} or a list of names")
     vector = np.where(columns.real, np.nan, 0).astype(np.float32)
     for name, value in features.items() if isinstance(features, Mapping) else ((name, 1) for name in features):
         _check_name("feature", name, columns.places)
-        at, number = _number(name, columns.features[name], value)
-        vector[columns.places[name] + at] = number
+        offset, number = _encode_value(name, columns.features[name], value)
+        vector[columns.places[name] + offset] = number
     return vector
 
 
-def _number(name: str, values: Sequence[str], value: Any) -> tuple[int, float]:
-    """The place of a value among an attribute's features, and its number there."""
+def _encode_value(name: str, values: Sequence[str], value: Any) -> tuple[int, float]:
+    """The place of a value among its attribute's features, and the feature's number there."""
     if not values:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-            raise _bad(f"{value!r} for feature {name!r}", "a finite number")
+            raise _make_error(f"{value!r} for feature {name!r}", "a finite number")
         return 0, value
-    true = true_value(values)
+    true_index = true_value(values)
     if value in values:
-        return (values.index(value), 1) if true is None else (0, value == values[true])
-    if true is None or value not in (0, 1):
-        wanted = ", ".join(values) if true is None else f"0, 1, {' or '.join(values)}"
-        raise _bad(f"{value!r} for feature {name!r}", f"one of {wanted}")
+        return (values.index(value), 1) if true_index is None else (0, value == values[true_index])
+    if true_index is None or value not in (0, 1):
+        expected = ", ".join(values) if true_index is None else f"0, 1, {' or '.join(values)}"
+        raise _make_error(f"{value!r} for feature {name!r}", f"one of {expected}")
     return 0, value
 
 
-def _label_numbers(columns: Columns, names: Any) -> np.ndarray:
+def _number_labels(columns: Columns, names: Any) -> np.ndarray:
     if not isinstance(names, (list, tuple)):
-        raise _bad(f"labels {names!r:.80}", 'a list of label names, as in ["a", "b"]')
-    place = {name: i for i, name in enumerate(columns.labels)}
+        raise _make_error(f"labels {names!r:.80}", 'a list of label names, as in ["a", "b"]')
+    numbers = {name: i for i, name in enumerate(columns.labels)}
     for name in names:
-        _check_name("label", name, place)
+        _check_name("label", name, numbers)
     if columns.classes is not None:
         names = {a for name in names for a in ancestry(name)}
-    return np.array(sorted({place[name] for name in names}), dtype=np.int32)
+    return np.array(sorted({numbers[name] for name in names}), dtype=np.int32)
 
 
-def _check_name(what: str, name: Any, known: Mapping[str, int]) -> None:
+def _check_name(kind: str, name: Any, known: Mapping[str, int]) -> None:
     if not isinstance(name, str) or name not in known:
-        raise _bad(f"{what} {name!r}", f"one of the {len(known)} known {what}s.{did_you_mean(str(name), known)}")
+        raise _make_error(f"{kind} {name!r}", f"one of the {len(known)} known {kind}s.{did_you_mean(str(name), known)}")

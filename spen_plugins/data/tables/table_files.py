@@ -1,4 +1,5 @@
-"""Tables of features and labels from files of any format, recognised by content; those of CSV and Parquet by name."""
+"""Tables of features and labels from files of any format, recognised by content; CSV's and Parquet's columns have
+names."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from spen_plugins.data.text import is_number, shorten
 from spen_plugins.errors import DataError
 
 _BLOCK = 512  # rows converted at a time: as text they take twenty times the memory
-UNNAMED = ("", "Unnamed: 0", "__index_level_0__")  # how pandas writes the column of row numbers
+UNNAMED = ("", "Unnamed: 0", "__index_level_0__")  # pandas' names for the column of row numbers
 
 Block = tuple[Sequence[int], Mapping[str, Sequence[str]]]
 """Lines of some rows, and their cells by column."""
@@ -30,17 +31,17 @@ Block = tuple[Sequence[int], Mapping[str, Sequence[str]]]
 def read_named_columns(path: Path, form: Format, known: Known | None = None, unused: Collection[str] = ()) -> Table:
     """Reads a file; empty cells, `?` and nulls are missing values. A row of Parquet has its number, from 1, as line.
 
-    A first column without a name, in which pandas writes row numbers, is left out. Arguments and errors are those of
+    A first column without a name, in which pandas writes row numbers, is ignored. Arguments and errors are those of
     `read_table`.
     """
-    names = _names(path, form)
-    used = [name for name in names if name not in unused]
-    words, keys = _survey(_blocks(path, form, used), used, known or {})
+    names = _read_names(path, form)
+    used_names = [name for name in names if name not in unused]
+    text_names, keys = _survey(_read_blocks(path, form, used_names), used_names, known or {})
     unused = {*unused, *keys}
     if known is not None:
-        words = {name for name, values in known.items() if values not in ((), BINARY)}
-        unused |= {*used} - known.keys()  # these are for the reader of the table to reject
-    columns, line = _read_columns(path, form, [name for name in used if name not in unused], words)
+        text_names = {name for name, values in known.items() if values not in ((), BINARY)}
+        unused |= {*used_names} - known.keys()  # the table's reader rejects these
+    columns, line = _read_columns(path, form, [name for name in used_names if name not in unused], text_names)
     if not line:
         raise DataError(path, 1, "no rows", "at least one")
     zeros = np.zeros(len(line), dtype=np.float32)
@@ -49,7 +50,7 @@ def read_named_columns(path: Path, form: Format, known: Known | None = None, unu
     return table
 
 
-def _names(path: Path, form: Format) -> list[str]:
+def _read_names(path: Path, form: Format) -> list[str]:
     if form is PARQUET:
         check_in_memory(path)
         return [name for name in column_names(path) if name not in UNNAMED]
@@ -57,93 +58,93 @@ def _names(path: Path, form: Format) -> list[str]:
     names = [cell.strip() for cell in cells]
     if all(map(is_number, cells)):
         raise DataError(path, 1, f"numbers in the first line, {shorten(','.join(cells))}", "a header of column names")
-    kept = names[1:] if names[0] in UNNAMED else names
-    if "" in kept or len({*kept}) < len(kept):
-        column_list = f"columns {', '.join(map(repr, kept))}"
+    header = names[1:] if names[0] in UNNAMED else names
+    if "" in header or len({*header}) < len(header):
+        column_list = f"columns {', '.join(map(repr, header))}"
         raise DataError(path, 1, column_list, "a header with a different name for each column")
-    return kept
+    return header
 
 
-def _blocks(path: Path, form: Format, names: Sequence[str]) -> Iterator[Block]:
-    """Cells of some columns, without surrounding blanks, "" for a null."""
+def _read_blocks(path: Path, form: Format, names: Sequence[str]) -> Iterator[Block]:
+    """Cells of some columns, without surrounding blanks; "" for a null."""
     if form is PARQUET:
         for piece in pieces(path):
-            columns = {name: _texts(path, name, piece.rows.column(name)) for name in names}
+            columns = {name: _read_texts(path, name, piece.rows.column(name)) for name in names}
             yield range(piece.first, piece.first + len(piece.rows)), columns
         return
     rows = records(path, find_separator(read_head(path)) or ",")
     header = [cell.strip() for cell in next(rows)[1]]
     places = [header.index(name) for name in names]
     while block := list(islice(rows, _BLOCK)):
-        cells = [[row[at].strip() for _, row in block] for at in places]
+        cells = [[row[place].strip() for _, row in block] for place in places]
         yield [line for line, _ in block], dict(zip(names, cells, strict=True))
 
 
-def _texts(path: Path, name: str, column: Any) -> list[str]:
+def _read_texts(path: Path, name: str, column: Any) -> list[str]:
     from pyarrow import types
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
-    kinds = (types.is_string, types.is_large_string, types.is_integer, types.is_floating, types.is_decimal)
+    type_checks = (types.is_string, types.is_large_string, types.is_integer, types.is_floating, types.is_decimal)
     if types.is_boolean(kind):
         return ["" if cell is None else str(int(cell)) for cell in read_cells(path, name, column)]
-    if not any(is_kind(kind) for is_kind in kinds):
-        wanted = f"numbers, booleans or texts; drop={name} ignores the column"
-        raise DataError(path, None, f"column {name!r} of type {column.type}", wanted)
+    if not any(has_type(kind) for has_type in type_checks):
+        expected = f"numbers, booleans or texts; drop={name} ignores the column"
+        raise DataError(path, None, f"column {name!r} of type {column.type}", expected)
     return ["" if cell is None else str(cell).strip() for cell in read_cells(path, name, column)]
 
 
 def _survey(blocks: Iterable[Block], names: Sequence[str], known: Known) -> tuple[set[str], tuple[str, ...]]:
-    """Names of the columns with cells that are not numbers, and of those that number the rows."""
-    words: set[str] = set()
-    usual: dict[str, list[str]] = {name: [] for name in names if name.casefold() in KEYS and name not in known}
+    """Names of the columns with cells that are not numbers, and of the columns that number the rows."""
+    text_names: set[str] = set()
+    key_cells: dict[str, list[str]] = {name: [] for name in names if name.casefold() in KEYS and name not in known}
     for _, columns in blocks:
         for name in names:
-            if name not in words and not all(cell in MISSING or is_number(cell) for cell in columns[name]):
-                words.add(name)
-        for name, cells in usual.items():
+            if name not in text_names and not all(cell in MISSING or is_number(cell) for cell in columns[name]):
+                text_names.add(name)
+        for name, cells in key_cells.items():
             cells += columns[name]
-    return words, tuple(name for name, cells in usual.items() if is_key(name, cells))
+    return text_names, tuple(name for name, cells in key_cells.items() if is_key(name, cells))
 
 
 def _read_columns(
-    path: Path, form: Format, names: Sequence[str], words: Collection[str]
+    path: Path, form: Format, names: Sequence[str], text_names: Collection[str]
 ) -> tuple[dict[str, Cells], list[int]]:
-    numbers: dict[str, list[np.ndarray]] = {name: [] for name in names if name not in words}
-    texts: dict[str, list[str | None]] = {name: [] for name in names if name in words}
+    numbers: dict[str, list[np.ndarray]] = {name: [] for name in names if name not in text_names}
+    texts: dict[str, list[str | None]] = {name: [] for name in names if name in text_names}
     line: list[int] = []
-    for lines, columns in _blocks(path, form, names):
+    for lines, columns in _read_blocks(path, form, names):
         line += lines
         for name, blocks in numbers.items():
-            blocks.append(_numbers(path, lines, name, columns[name]))
+            blocks.append(_parse_numbers(path, lines, name, columns[name]))
         for name, cells in texts.items():
             cells += [None if cell in MISSING else cell for cell in columns[name]]
     return texts | {name: np.concatenate(blocks) for name, blocks in numbers.items() if blocks}, line
 
 
-def _numbers(path: Path, lines: Sequence[int], name: str, cells: Sequence[str]) -> np.ndarray:
-    """The cells as numbers, `(rows,)` float32 with NaN for missing ones; a DataError if one is no finite number."""
+def _parse_numbers(path: Path, lines: Sequence[int], name: str, cells: Sequence[str]) -> np.ndarray:
+    """The cells as numbers, `(rows,)` float32 with NaN for missing ones; a DataError if one is not a finite number."""
     with np.errstate(over="ignore"):
-        values = np.array([_number(cell) for cell in cells], dtype=np.float32)
-    if (bad := np.flatnonzero(np.isinf(values))).size:
-        wanted = f"a finite number, or an empty cell if it is missing; drop={name} ignores the column"
-        raise DataError(path, lines[bad[0]], f"{shorten(cells[bad[0]])} in column {name!r}", wanted)
+        values = np.array([_parse_number(cell) for cell in cells], dtype=np.float32)
+    if (invalid_rows := np.flatnonzero(np.isinf(values))).size:
+        expected = f"a finite number, or an empty cell if it is missing; drop={name} ignores the column"
+        raise DataError(path, lines[invalid_rows[0]], f"{shorten(cells[invalid_rows[0]])} in column {name!r}", expected)
     return values
 
 
-def _number(cell: str) -> float:
-    """A cell's number, NaN where it is missing, infinite where it is none."""
+def _parse_number(cell: str) -> float:
+    """A cell's number; NaN if it is missing, infinite if it is not a finite number."""
     if cell in MISSING:
         return math.nan
     value = float(cell) if is_number(cell) else math.inf
     return value if math.isfinite(value) else math.inf
 
 
-_SWITCHES = frozenset((*TRUE, *FALSE, "no", "yes", "f", "t", "n", "y"))
+_FLAGS = frozenset((*TRUE, *FALSE, "no", "yes", "f", "t", "n", "y"))
 
 
 class ListColumn(NamedTuple):
-    """A column of label lists; `gold` is None: its labels are not read; false: null is a row without labels; true: it
-    is an error."""
+    """A column of label lists. If `gold` is None, its labels are not read; if false, a null is a row without gold; if
+    true, a null is an error."""
 
     name: str
     separator: str | None = None
@@ -151,26 +152,26 @@ class ListColumn(NamedTuple):
 
 
 def holds_lists(path: Path, form: Format, name: str) -> bool:
-    """True for a column of names of labels, neither of numbers nor mostly of 0 and 1, or yes and no."""
-    cells = [cell for _, cell in _cells(path, form, name) if cell is not None]
+    """True for a column of label names; false for numbers, and for cells that are mostly 0 and 1, or yes and no."""
+    cells = [cell for _, cell in _read_column(path, form, name) if cell is not None]
     if any(isinstance(cell, list) for cell in cells):
         return True
     filled = [text for cell in cells if (text := cell.strip().casefold()) not in MISSING]
-    return 2 * sum(text in _SWITCHES for text in filled) <= len(filled) and not all(map(is_number, filled))
+    return 2 * sum(text in _FLAGS for text in filled) <= len(filled) and not all(map(is_number, filled))
 
 
 def move_lists(table: Table, path: Path, form: Format, column: ListColumn) -> None:
-    """Turn a column of a table, if it is there, into its sets of labels."""
-    at = next((i for i, a in enumerate(table.attributes) if a.name == column.name), None)
-    if at is None:
+    """Turn a column of a table, if it exists, into the table's sets of labels."""
+    index = next((i for i, a in enumerate(table.attributes) if a.name == column.name), None)
+    if index is None:
         return
     assert table.dense is not None
-    table.attributes.pop(at)
-    table.dense = np.delete(table.dense, at, 1)
+    table.attributes.pop(index)
+    table.dense = np.delete(table.dense, index, 1)
     if column.gold is None:
         return
     cells, table.sets, table.listed = LabelCells(path, column.separator), [], True
-    for line, cell in _cells(path, form, column.name):
+    for line, cell in _read_column(path, form, column.name):
         if cell is None and column.gold:
             raise DataError(path, line, f"null in column {column.name!r}", "labels; for none, an empty list or text")
         table.sets.append(None if cell is None else cells.read(line, cell))
@@ -178,8 +179,8 @@ def move_lists(table: Table, path: Path, form: Format, column: ListColumn) -> No
         cells.check()
 
 
-def _cells(path: Path, form: Format, name: str) -> Iterator[tuple[int, Any]]:
-    """Line and cell of each row: a text, a list of texts, or None; nothing if there is no such column."""
+def _read_column(path: Path, form: Format, name: str) -> Iterator[tuple[int, Any]]:
+    """Line and cell of each row: a text, a list of texts, or None; no rows if there is no such column."""
     if form is PARQUET:
         for piece in pieces(path) if name in column_names(path) else ():
             for number, cell in enumerate(read_cells(path, name, piece.rows.column(name)), piece.first):
@@ -199,8 +200,8 @@ def read_table(
 ) -> Table:
     """Read a file in the format that it looks like; its name is `Table.format`.
 
-    `known` are columns of the training file, if this is another, whose header does not say their kinds (all but ARFF);
-    `lists` is the column of label lists, which is moved to the table's sets of labels.
+    `known` are the training file's columns, if this is another file and its header does not have their kinds (all
+    formats but ARFF). `lists` is the column of label lists, which becomes the table's sets of labels.
     """
     form = recognise(path, FORMATS)
     if form is ARFF:
@@ -208,8 +209,8 @@ def read_table(
     elif form is LIBSVM:
         table = read_libsvm(path, known)
     else:
-        apart = [] if lists is None else [lists.name]
-        table = read_named_columns(Path(path), form, known, [*unused, *apart])
+        list_names = [] if lists is None else [lists.name]
+        table = read_named_columns(Path(path), form, known, [*unused, *list_names])
         if lists is not None:
             move_lists(table, Path(path), form, lists)
     table.format = form.name
@@ -217,7 +218,7 @@ def read_table(
 
 
 def list_column(path: Path, labels: Any, separator: str | None) -> ListColumn | None:
-    """The column of label lists that a setting `labels` names; None if its columns are of 0 and 1, or it is none."""
+    """The column of label lists that a setting `labels` names; None if it names columns of 0 and 1, or no column."""
     if not isinstance(labels, str) or labels.endswith("*"):
         return None
     form = recognise(path, FORMATS)

@@ -10,12 +10,12 @@ from spen_plugins.data.text import read_lines
 from spen_plugins.data.texts.text_columns import Row, is_header
 
 _LABEL = re.compile(r"(?<![^\s,])__label__([^\s,]+)(?:\s*,|(?=\s|$))")
-_LOOKED_AT = 50
+_SAMPLE_LINES = 50
 
 
 def is_fasttext(head: Head) -> bool:
     """True if a line begins with `__label__`, or most lines have one; not below a header."""
-    sample = head.filled[:_LOOKED_AT]
+    sample = head.filled[:_SAMPLE_LINES]
     if not sample or is_header(re.split(r"[\t,;|]", sample[0])):
         return False
     matches = [_LABEL.search(line) for line in sample]
@@ -26,9 +26,10 @@ FASTTEXT = Format("fastText", "__label__LABEL for each label, then the text", is
 
 
 def read_fasttext(path: Path, gold: bool | None) -> list[Row]:
-    """Rows of a file; labels lose their prefix, and `gold` is as of `read_texts`.
+    """Rows of a file; labels lose their prefix, and `gold` is as in `read_texts`.
 
-    A line without labels has none with gold, otherwise they are unknown. With gold, blank lines are left out.
+    With gold, a line without labels has an empty set, and blank lines are skipped; otherwise such a line's labels are
+    unknown.
     """
     rows = []
     for number, line in enumerate(read_lines(path), 1):

@@ -1,1 +1,1 @@
-"""Run folders: what a run leaves, and all that prediction needs."""
+"""Run folders: the results of a run, and everything that prediction needs."""

@@ -29,9 +29,10 @@ def environment(
     files: Mapping[str, str],
     source: str,
 ) -> dict[str, Any]:
-    """The environment of a run: all that its result depends on besides its config.
+    """The environment of a run: everything its result depends on besides its config.
 
-    `data` are sha256 of the task's files, `files` of others. Runs that differ only in these have the same scored data.
+    `data` are sha256 of the task's files, `files` those of others. Runs that differ only in `files` have the same
+    scored data.
     """
     return {
         "format": FORMAT,
@@ -44,62 +45,61 @@ def environment(
         "processor": processor(device),
         "packages": packages(),
         "plugins": dict(plugins),
-        "git_commit": _git_commit(),
+        "git_commit": _read_git_commit(),
         "data_sha256": dict(data),
         "files_sha256": dict(files),
     }
 
 
 def changed_files(sums: Mapping[str, str]) -> list[str]:
-    """Names of files with other sha256 sums now; folders and missing files are skipped."""
+    """Names of files whose sha256 has changed; folders and missing files are skipped."""
     files = {name: file for name in sums if (file := locate(name)).is_file()}
     return [name for name, file in files.items() if sha256(file) != sums[name]]
 
 
 def packages() -> dict[str, str | None]:
     """Versions of the packages that affect a result."""
-    return {name: _version(name) for name in PACKAGES}
+    return {name: _read_version(name) for name in PACKAGES}
 
 
 def count_parameters(model: Model) -> dict[str, int]:
     """Numbers of trained parameters by net; `trained` is the total, `inference` the part that prediction needs.
 
-    Fixed tensors, such as word vectors that are not tuned, don't count. A shared parameter counts for the first net
-    that has it.
+    Fixed tensors, such as untuned word vectors, don't count. A shared parameter counts for the first net that has it.
     """
-    seen: set[int] = set()
+    counted_ids: set[int] = set()
     counts = {}
     for name, net in model.named_children():
-        own = {id(p): p.numel() for p in net.parameters() if p.requires_grad and id(p) not in seen}
-        seen |= own.keys()
-        counts[name] = sum(own.values())
-    needed = ("inference_net", "energy") if model.inference_net.uses_energy else ("inference_net",)
-    both = {"trained": sum(counts.values()), "inference": sum(counts.get(name, 0) for name in needed)}
-    return counts | both
+        sizes = {id(p): p.numel() for p in net.parameters() if p.requires_grad and id(p) not in counted_ids}
+        counted_ids |= sizes.keys()
+        counts[name] = sum(sizes.values())
+    predicting_nets = ("inference_net", "energy") if model.inference_net.uses_energy else ("inference_net",)
+    totals = {"trained": sum(counts.values()), "inference": sum(counts.get(name, 0) for name in predicting_nets)}
+    return counts | totals
 
 
 def processor(device: str) -> str:
-    """The name of the GPU that a run trains on, else of the CPU."""
+    """The name of the GPU that a run trains on, or else of the CPU."""
     if device.startswith("cuda"):
         import torch
 
         return torch.cuda.get_device_name(device)
-    about = Path("/proc/cpuinfo")
-    lines = about.read_text(encoding="utf-8", errors="replace").splitlines() if about.exists() else []
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, "") or platform.processor() or platform.machine()
 
 
-def _version(name: str) -> str | None:
+def _read_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
 
 
-def _git_commit() -> str | None:
+def _read_git_commit() -> str | None:
     try:
-        answer = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        result = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout.strip() or None if answer.returncode == 0 else None
+    return result.stdout.strip() or None if result.returncode == 0 else None

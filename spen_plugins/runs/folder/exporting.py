@@ -29,8 +29,8 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
         energy: if true, the energy is kept; otherwise only the parts that predict.
         half: if true, weights are written as 16-bit floats, which halves the folder and rounds the weights; a tensor
             with a number beyond 65504 is not converted.
-        apart: if true, pretrained encoders are stored in the folder `../../encoders`, their tokenisers in
-            `../../assets`, equal ones of several runs once, and with `half` embeddings in 8 bits.
+        apart: if true, pretrained encoders are stored in the folder `../../encoders` and their tokenisers in
+            `../../assets`, once for several runs with equal ones; with `half`, embeddings have 8 bits.
 
     Raises:
         ConfigError: the folder is not empty or can't be created, or `energy` is false and the run predicts with its
@@ -40,8 +40,8 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
     model, experiment = predictor.model, predictor.experiment
     config, nets = experiment.table(), {"inference_net": predictor.own_net}
     if energy:
-        kept = {"energy": model.energy, "energy_loss": model.energy_loss}
-        nets |= {name: net for name, net in kept.items() if net is not None}
+        energy_nets = {"energy": model.energy, "energy_loss": model.energy_loss}
+        nets |= {name: net for name, net in energy_nets.items() if net is not None}
     elif predictor.own_net.uses_energy:
         raise ConfigError("energy=False: this run predicts with its energy; expected energy=True")
     else:
@@ -50,19 +50,19 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
     folder = RunFolder.create(Path(path), config, "an empty or new folder")
     for name, value in predictor.records.items():
         folder.write(name, value)
-    # On one line: one for each of its words would double the file.
+    # On one line: a line for each word would double the file.
     save_json(predictor.task.facts(), folder.path / "vocabulary.json", indent=None)
-    together = torch.nn.ModuleDict(nets)
+    modules = torch.nn.ModuleDict(nets)
     try:
-        encoders.save_assets(together, folder.path)
+        encoders.save_assets(modules, folder.path)
         if apart:
             encoders.share_assets(folder.path)
     except OSError as error:
         raise RunError(f"{folder.assets} can't be written: {error.strerror or error}") from error
-    folder.save_weights(together, torch.float16 if half else None, apart)
+    folder.save_weights(modules, torch.float16 if half else None, apart)
 
 
 def make_untrained(experiment: Experiment) -> dict[str, Any]:
-    """The table of a trainer for a run that is not trained again: it has the sizes of batches."""
+    """The trainer's table for a run that is not trained again; it holds the batch sizes."""
     sizes = experiment.trainer.config.model_dump(include={"batch_size", "evaluation_batch_size"}, exclude_none=True)
     return {"type": "cross_entropy", **sizes}

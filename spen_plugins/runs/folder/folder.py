@@ -1,4 +1,4 @@
-"""Run folders: the results of a run, and all that prediction needs.
+"""Run folders: the results of a run, and everything that prediction needs.
 
 config.json          the evaluated config, complete
 environment.json     format, versions, plugins, seed, git commit, checksums of the files read
@@ -48,11 +48,11 @@ from spen_plugins.runs.folder.kinds import read_table, read_tables
 from spen_plugins.runs.folder.weights import copy_tensors, list_tensors, narrow
 
 METHODS = "methods.json"
-"""In a folder of runs by several methods: their names, and the one chosen."""
+"""File in a folder of runs by several methods: the methods' names, and the chosen one."""
 MEAN = "mean-of-runs"
-"""In such a folder: the run of their mean, if it is what the folder predicts with."""
+"""Run folder in such a folder: the mean of its runs, if the folder predicts with it."""
 EPOCH = {"score": None, "best": False, "validation": {}, "updates": {}, "losses": {}, "gradient_norms": {}}
-"""Keys that every record of a history has, with the values of those that its line lacks."""
+"""Keys of every record of a history, with their defaults for lines that lack them."""
 
 
 def read_methods(path: Path) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, config: Mapping[str, Any], instead: str | None = None) -> RunFolder:
-        """A new folder with its config; `instead` is the remedy in the message for one that is not empty."""
+        """A new folder with its config; `instead` is the remedy in the message for a folder that is not empty."""
         cls.check_free(path, instead)
         try:
             make_folder(path)
@@ -82,26 +82,26 @@ class RunFolder:
 
     @staticmethod
     def check_free(path: Path, instead: str | None = None) -> None:
-        """Raise a ConfigError unless a folder is new or empty, but for what a killed process had begun to write."""
+        """Raise a ConfigError unless a folder is new or empty; partial files of a killed process don't count."""
         try:
-            free = is_free(path)
+            is_empty = is_free(path)
         except OSError as error:
             raise ConfigError(f"the run folder {path} can't be read: {error.strerror}") from error
-        if not free:
-            unfinished = (path / "config.json").exists() and not (path / "metrics.json").exists()
-            resume = f"spen-run --resume {quote(str(path))}" if unfinished else "another --out"
+        if not is_empty:
+            is_unfinished = (path / "config.json").exists() and not (path / "metrics.json").exists()
+            resume = f"spen-run --resume {quote(str(path))}" if is_unfinished else "another --out"
             raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
 
     @classmethod
     def open(cls, path: Path, mean: bool = False) -> RunFolder:
-        """An existing run folder; of a folder of several methods the run that was chosen.
+        """An existing run folder; for a folder of several methods, the chosen run.
 
         Args:
             path: the folder.
-            mean: if true, the mean of several of its runs instead, where a folder of several methods predicts with it.
+            mean: if true, and a folder of several methods predicts with a mean of runs, the run of that mean.
 
         Raises:
-            ConfigError: it is no run folder, or has another format; or no method is chosen yet.
+            ConfigError: the path is no run folder, or has another format; or no method is chosen yet.
         """
         if methods := read_methods(path):
             if methods.get("run") is None:
@@ -110,10 +110,10 @@ class RunFolder:
         folder = cls(path)
         if not (path / "config.json").exists():
             problem = "there is no config.json in it" if path.exists() else "it does not exist"
-            if inside := sorted(quote(str(found.parent)) for found in path.glob("*/config.json")):
-                problem += f"; the runs in it are {', '.join(inside[:5])}{', …' * (len(inside) > 5)}"
+            if run_paths := sorted(quote(str(config_path.parent)) for config_path in path.glob("*/config.json")):
+                problem += f"; the runs in it are {', '.join(run_paths[:5])}{', …' * (len(run_paths) > 5)}"
             raise ConfigError(f"{path} is not a run folder: {problem}")
-        environment = folder.environment()  # empty if the run was killed before it was written
+        environment = folder.environment()  # empty if the run was killed before it wrote this file
         if environment and environment.get("format") != FORMAT:
             raise ConfigError(
                 f"{path} has format {environment.get('format')!r}; this version of spen-plugins reads format {FORMAT}"
@@ -122,16 +122,16 @@ class RunFolder:
 
     @property
     def assets(self) -> Path:
-        """The folder of its assets; of a part of a pipeline, perhaps the pipeline's."""
+        """The folder of the run's assets; a part of a pipeline may use the pipeline's folder."""
         return encoders.assets(self.path)
 
     remove_unused = staticmethod(encoders.remove_unused)
 
     def config(self) -> dict[str, Any]:
-        return self._read("config.json")
+        return self._read_table("config.json")
 
     def facts(self) -> dict[str, Any]:
-        return self._read("vocabulary.json")
+        return self._read_table("vocabulary.json")
 
     def environment(self) -> dict[str, Any]:
         return read_table(self.path / "environment.json") or {}
@@ -141,7 +141,7 @@ class RunFolder:
         return read_table(self.path / "metrics.json")
 
     def warn_if_unfinished(self) -> None:
-        """Warn of a run with training state but without scores, which isn't trained to the end."""
+        """Warn if the run has training state but no scores, because it isn't trained to the end."""
         if self.checkpoint.exists() and self.metrics() is None:
             resume = f"spen-run --resume {quote(str(self.path))}"
             warnings.warn(f"{self.path} isn't trained to the end; resume with: {resume}", stacklevel=3)
@@ -167,14 +167,14 @@ class RunFolder:
         save_json(value, self.path / name)
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """Existing records that an exported folder should also hold, by file name."""
+        """Existing records that an exported folder also gets, by file name."""
         names = ("environment.json", "calibration.json", "metrics.json")
         return {name: value for name in names if (value := read_table(self.path / name)) is not None}
 
     def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None, apart: bool = False) -> None:
         """Save all nets' weights, including a cost net's; shared tensors once, floats as `dtype` if it can hold them.
 
-        With `apart` pretrained encoders are stored in `../../encoders`, an equal one of several runs once.
+        With `apart`, pretrained encoders are stored in `../../encoders`, once for several runs with equal ones.
         """
         tensors = list_tensors(nets)
         if apart and (index := encoders.take_out(tensors, nets, self.path, dtype is not None)):
@@ -184,24 +184,24 @@ class RunFolder:
         save_tensors(tensors, self.path / "weights.safetensors")
 
     def load_weights(self, model: Model) -> None:
-        """Load the saved weights into `model`; a `RunError` if they are missing, damaged, or don't fit."""
+        """Load the saved weights into `model`; raises a `RunError` if they are missing, damaged, or don't fit."""
         copy_tensors(self.weights(), list_tensors(model), self.path)
 
     def weights(self) -> dict[str, Tensor]:
-        """All saved tensors by name; a `RunError` if they are missing or damaged."""
+        """All saved tensors by name; raises a `RunError` if they are missing or damaged."""
         path = self.path / "weights.safetensors"
         if not path.exists():
             raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)")
         return read_tensors(path, infinite=True)[0] | encoders.read(self.path)
 
     def save_ratios(self, ratios: dict[str, Tensor], part: str, validation: Mapping[str, Tensor] | None = None) -> None:
-        """Save the selection score's `numerator` and `denominator` for a part's examples, in order; and the validation
-        part's."""
-        beside = {f"validation.{name}": values for name, values in (validation or {}).items()}
-        save_tensors({**ratios, **beside}, self.path / "examples.safetensors", {"part": part})
+        """Save the selection score's `numerator` and `denominator` for a part's examples, in order, and those of the
+        validation part."""
+        validation_tensors = {f"validation.{name}": values for name, values in (validation or {}).items()}
+        save_tensors({**ratios, **validation_tensors}, self.path / "examples.safetensors", {"part": part})
 
     def ratios(self, part: str, beside: bool = False) -> dict[str, Tensor] | None:
-        """The result of `save_ratios` for this part, or with `beside` those beside another's; None if there is none."""
+        """Ratios that `save_ratios` wrote for this part; with `beside`, also next to another part's; None without."""
         try:
             tensors, metadata = read_tensors(self.path / "examples.safetensors")
         except FileNotFoundError:
@@ -212,7 +212,7 @@ class RunFolder:
         return {name: tensors[prefix + name] for name in ("numerator", "denominator")}
 
     def append_history(self, record: Mapping[str, Any], seconds: float) -> None:
-        """Append one epoch's record; `RunError` if it can't be written."""
+        """Append one epoch's record; raises a `RunError` if it can't be written."""
         time = {"stage": record["stage"], "epoch": record["epoch"], "seconds": seconds}
         try:
             for path, value in ((self._history, record), (self._times, time)):
@@ -221,12 +221,12 @@ class RunFolder:
             raise RunError(f"{self.path} can't be written: {error.strerror}") from error
 
     def truncate_history(self, lines: int) -> None:
-        """Drop epochs after the checkpoint, which are run again."""
+        """Drop epochs after the checkpoint, which will run again."""
         remove_partial(self.path)
         for path in (self._history, self._times):
             if path.exists():
-                with writing(path) as temporary, open_file(path) as file, temporary.open("wb") as kept:
-                    kept.writelines(islice(file, lines))
+                with writing(path) as temporary_path, open_file(path) as file, temporary_path.open("wb") as output:
+                    output.writelines(islice(file, lines))
 
     def history(self) -> list[dict[str, Any]]:
         """One record per finished epoch."""
@@ -236,14 +236,14 @@ class RunFolder:
         """`stage`, `epoch` and `seconds` of each finished epoch."""
         return read_tables(self._times)
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read_table(self, name: str) -> dict[str, Any]:
         if (content := read_table(self.path / name)) is None:
             raise RunError(f"{self.path} is not a complete run folder: {name} is missing")
         return content
 
 
 def open_runs(path: Path) -> list[RunFolder]:
-    """The run in a folder, or the runs one below."""
+    """The run in a folder, or the runs in its subfolders."""
     if (path / "config.json").exists():
         return [RunFolder.open(path)]
     return [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]

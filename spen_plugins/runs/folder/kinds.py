@@ -1,4 +1,4 @@
-"""Kinds of the values in a run folder's JSON files on which commands rely, checked where the files are read."""
+"""Kinds of the values in a run folder's JSON files that commands rely on, checked when a file is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "methods.json": {"methods": list},
     "seeds.json": {"configs": dict},
 }
-"""File -> key -> its kind; with None the key may be missing."""
+"""File -> key -> kind of its value; a key whose kind includes None may be missing."""
 
 
 def read_table(path: Path) -> dict[str, Any] | None:
@@ -29,17 +29,17 @@ def read_table(path: Path) -> dict[str, Any] | None:
 
 
 def read_tables(path: Path) -> list[dict[str, Any]]:
-    """The tables of a file of JSON lines, checked; none without the file."""
+    """The tables of a file of JSON lines, checked; empty without the file."""
     tables = read_json_tables(path) if path.exists() else []
     return [check_kinds(table, path, line) for line, table in enumerate(tables, 1)]
 
 
 def check_kinds(table: dict[str, Any], path: Path, line: int | None = None) -> dict[str, Any]:
-    """The table of a file, or of a line of it; a `RunError` if a value is of another kind."""
+    """The table of a file or of one of its lines; raises a `RunError` if a value has another kind."""
     kinds: Mapping[str, Any] = KINDS.get(path.name, {})
     for key, kind in kinds.items():
         if not isinstance(table.get(key), kind):
-            where = path if line is None else f"{path}:{line}"
+            place = path if line is None else f"{path}:{line}"
             expected = getattr(kind, "__name__", kind)
-            raise RunError(f"{where} is damaged: {key!r}: found {table.get(key)!r:.60}; expected {expected}")
+            raise RunError(f"{place} is damaged: {key!r}: found {table.get(key)!r:.60}; expected {expected}")
     return table

@@ -1,4 +1,4 @@
-"""A run's data files: in its config those of known data sets and a user's own, and among other files by content."""
+"""A run's data files: known data sets and a user's own files in its config, and files with the same content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def data_sets(config: Mapping[str, Any]) -> list[DataSet]:
     """Known data sets in a config, vectors and clusters included."""
-    paths = {text.removeprefix(PREFIX) for text in _strings(config) if text.startswith(PREFIX)}
+    paths = {text.removeprefix(PREFIX) for text in _list_strings(config) if text.startswith(PREFIX)}
     return [entry for entry in CATALOGUE.values() if not paths.isdisjoint((*entry.paths, entry.folder))]
 
 
@@ -33,15 +33,15 @@ def warn_if_seen(predictor: Predictor, path: str | Path) -> list[str]:
     tests = {"task.test"}
     if predictor.task.file_has_parts:
         tests.add("task.file")  # the test part is scored
-    seen = [name for name in _find_own_names(predictor, path) if name not in tests]
-    if not seen:
+    seen_names = [name for name in _find_own_names(predictor, path) if name not in tests]
+    if not seen_names:
         return []
     run = predictor.folder
     has_test = "test" in (run.metrics() or {})
-    instead = f"`spen evaluate {quote(str(run.path))} --part test`" if has_test else "a file of other rows"
+    advice = f"`spen evaluate {quote(str(run.path))} --part test`" if has_test else "a file of other rows"
     return [
-        f"warning: {path} is the run's {seen[0]}, on whose rows it trained or validated; to measure how well it "
-        f"predicts new rows, use {instead}"
+        f"warning: {path} is the run's {seen_names[0]}, on whose rows it trained or validated; to measure how well it "
+        f"predicts new rows, use {advice}"
     ]
 
 
@@ -56,24 +56,24 @@ def check_not_test(predictor: Predictor, path: str | Path) -> None:
 
 
 def _find_own_names(predictor: Predictor, path: str | Path) -> list[str]:
-    """The settings (`task.train`) whose file had this file's content when the run was trained; for data that no such
-    setting names, their names in the run's records."""
+    """The settings (`task.train`) whose file had this file's content when the run was trained; for data that no setting
+    names, their names in the run's records."""
     file = locate(str(path))
     try:
         digest = checksum(file)
-    except DataError:  # no single file, and no folder that a run could have read whole
+    except DataError:  # neither a file nor a folder that a run could have read as a whole
         return []
-    known = predictor.folder.environment().get("data_sha256", {})
-    names = [name for name, then in known.items() if then == digest]
+    checksums = predictor.folder.environment().get("data_sha256", {})
+    names = [name for name, recorded_digest in checksums.items() if recorded_digest == digest]
     return [f"task.{key}" for key, name in predictor.task.files().items() if name in names] or names
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _list_strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _strings(inner)
+        for item in value.values():
+            yield from _list_strings(item)
     elif isinstance(value, list):
-        for inner in value:
-            yield from _strings(inner)
+        for item in value:
+            yield from _list_strings(item)

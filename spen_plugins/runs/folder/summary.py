@@ -12,7 +12,7 @@ from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.scores.calibration import describe_bound
 
 OWN = ("threshold", "mean_of", "refined")
-"""Lines of the protocol on a run itself; the others, such as definitions, are printed once for several runs."""
+"""Lines of the protocol on the run itself; other lines, such as definitions, are printed once for several runs."""
 
 
 def print_scores(console: Console, folder: RunFolder) -> None:
@@ -30,12 +30,12 @@ def print_scores(console: Console, folder: RunFolder) -> None:
     console.print(table)
     for part, scores in metrics.items():
         if ranking := scores.get("ranking"):
-            console.print(_ranking_line(part, ranking), soft_wrap=True)
+            console.print(_write_ranking(part, ranking), soft_wrap=True)
         if nll := scores.get("nll"):
             values = ", ".join(f"{name} {value:.2f}" for name, value in nll.items())
             console.print(f"negative log-likelihood in nats, {part}: {values}", soft_wrap=True)
     if calibration := folder.calibration():
-        console.print(_calibration_line(calibration), soft_wrap=True)
+        console.print(_write_calibration(calibration), soft_wrap=True)
         if bound := describe_bound(calibration):
             console.print(f"warning: {bound}", soft_wrap=True)
     for name, text in protocol.items():
@@ -48,20 +48,20 @@ def print_scores(console: Console, folder: RunFolder) -> None:
 
 
 def _format(value: Any) -> str:
-    """A value of the protocol: text, a number, or a table of them."""
+    """A value of the protocol as text; the value is text, a number, or a table of these."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_format(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_format(item)}" for name, item in value.items())
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
-def _ranking_line(part: str, ranking: Mapping[str, Mapping[str, float]]) -> str:
-    """Scores of the k likeliest labels, each for all k."""
+def _write_ranking(part: str, ranking: Mapping[str, Mapping[str, float]]) -> str:
+    """A line with the scores of the k likeliest labels; each score is listed for all k."""
     names = next(iter(ranking.values()))
     scores = (f"{name} {' '.join(f'{row[name]:.4f}' for row in ranking.values())}" for name in names)
     return f"the {', '.join(ranking)} likeliest labels, {part}: {'; '.join(scores)}"
 
 
-def _calibration_line(calibration: Mapping[str, Any]) -> str:
+def _write_calibration(calibration: Mapping[str, Any]) -> str:
     errors = [
         f"{part} {calibration[part]['ece_uncalibrated']:.4f} -> {calibration[part]['ece']:.4f}"
         for part in ("validation", "test")

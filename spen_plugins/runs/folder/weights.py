@@ -13,15 +13,15 @@ from spen_plugins.files import check_finite
 
 
 def list_tensors(nets: nn.Module) -> dict[str, Tensor]:
-    """Tensors to save: shared ones under their first name only."""
-    kept: dict[int, tuple[str, Tensor]] = {}
+    """Tensors to save by name; shared tensors only under their first name."""
+    tensors: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in nets.state_dict(keep_vars=True).items():
-        kept.setdefault(id(tensor), (name, tensor))
-    return dict(kept.values())
+        tensors.setdefault(id(tensor), (name, tensor))
+    return dict(tensors.values())
 
 
 def narrow(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A float tensor as `dtype`, unless a number in it is too large; other tensors unchanged."""
+    """A float tensor as `dtype`, unless one of its numbers is too large; other tensors are unchanged."""
     if not tensor.is_floating_point():
         return tensor
     converted = tensor.to(dtype)
@@ -34,17 +34,17 @@ def select_below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor
 
 
 def copy_tensors(saved: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
-    """Copy saved tensors into those of a model."""
+    """Copy saved tensors into a model's tensors."""
     missing, extra = sorted(wanted.keys() - saved.keys()), sorted(saved.keys() - wanted.keys())
     shapes = [
         f"{name} {tuple(saved[name].shape)} instead of {tuple(wanted[name].shape)}"
         for name in wanted.keys() & saved.keys()
         if saved[name].shape != wanted[name].shape
     ]
-    for what, names in (("lack", missing), ("have unknown", extra), ("have other shapes:", sorted(shapes))):
+    for problem, names in (("lack", missing), ("have unknown", extra), ("have other shapes:", sorted(shapes))):
         if names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise RunError(f"the weights of {run} don't fit this config: they {what} {', '.join(names[:3])}{more}")
+            suffix = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise RunError(f"the weights of {run} don't fit this config: they {problem} {', '.join(names[:3])}{suffix}")
     try:
         for name, tensor in wanted.items():
             check_finite(name, saved[name], tensor.data)

@@ -1,4 +1,4 @@
-"""Run folders of a command line: groups of runs that differ only in their seed, and the score that selects them."""
+"""Run folders of a command line: groups of runs that differ only in their seed, and their selection score."""
 
 from __future__ import annotations
 
@@ -37,19 +37,18 @@ def read_seed(run: RunFolder) -> int:
 
 
 def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
-    """The groups given by words of a command line.
+    """The groups that the words of a command line name.
 
     Args:
-        words: run folders or folders of run folders (one per seed), with or without a label before it:
-            `runs/mine`, `mine=runs/mine`. Without a label the folder's name is used, or the path if two names are
-            equal. A folder of several methods (`methods.json`) is a group for each; those without a run are left out
-            with a note.
+        words: run folders or folders of run folders (one per seed), with or without a label: `runs/mine`,
+            `mine=runs/mine`. The default label is the folder's name, or the path if two names are equal. A folder of
+            several methods (`methods.json`) is one group per method; methods without a run are left out with a note.
         unfinished: if true, runs without scores are included; otherwise they are left out with a note.
     """
-    named = [one for word in words for one in _split_methods(*_split(word), unfinished)]
-    names = [path.resolve().name for label, path, _ in named if label is None]
+    entries = [entry for word in words for entry in _split_methods(*_split(word), unfinished)]
+    names = [path.resolve().name for label, path, _ in entries if label is None]
     groups = []
-    for label, path, notes in named:
+    for label, path, notes in entries:
         if label is None:
             name = path.resolve().name
             label = name if names.count(name) == 1 else str(path)
@@ -63,7 +62,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
 
 
 def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
-    """A label and path for each method of a folder that has a run, or those given; and notes on other methods."""
+    """The label, path and notes of each method with a run in a folder; of the folder itself if it has no methods."""
     methods = read_methods(path).get("methods", [])
     if not methods:
         return [(label, path, ())]
@@ -71,20 +70,20 @@ def _split_methods(label: str | None, path: Path, unfinished: bool) -> list[tupl
     def has_run(name: str) -> bool:
         return any(unfinished or run.metrics() is not None for run in open_runs(path / name))
 
-    own = [method for method in methods if has_run(method)]
-    others = ", ".join(method for method in methods if method not in own)
+    finished_methods = [method for method in methods if has_run(method)]
+    unfinished_names = ", ".join(method for method in methods if method not in finished_methods)
     resume = f"Resume with: spen-run --resume {quote(str(path))}"
-    if not own:
-        raise ConfigError(f"{path}: its methods have no finished run: {others}. {resume}")
-    note = (f"{path}: left out, no finished run: {others}. {resume}",) if others else ()
+    if not finished_methods:
+        raise ConfigError(f"{path}: its methods have no finished run: {unfinished_names}. {resume}")
+    note = (f"{path}: left out, no finished run: {unfinished_names}. {resume}",) if unfinished_names else ()
     if has_run(MEAN):
-        own.append(MEAN)
-    named = [(method if label is None else f"{label}/{method}", path / method) for method in own]
-    return [(*one, () if number else note) for number, one in enumerate(named)]
+        finished_methods.append(MEAN)
+    entries = [(method if label is None else f"{label}/{method}", path / method) for method in finished_methods]
+    return [(*entry, () if number else note) for number, entry in enumerate(entries)]
 
 
 def _split(word: str) -> tuple[str | None, Path]:
-    """The label, if any, and the path; either may hold `=` itself."""
+    """The label, if any, and the path of a word; either may contain `=`."""
     if Path(word).exists():
         return None, Path(word)
     parts = word.split("=")
@@ -93,32 +92,34 @@ def _split(word: str) -> tuple[str | None, Path]:
         if label and name and Path(name).exists():
             return label, Path(name)
     path = Path(parts[-1])
-    near = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
-    raise ConfigError(f"found no run {word}; expected a run folder, a folder of runs, or label=folder.{near}")
+    suggestion = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
+    raise ConfigError(f"found no run {word}; expected a run folder, a folder of runs, or label=folder.{suggestion}")
 
 
 def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
-    """The runs of a folder, which is a run folder or holds some; see `read_groups`."""
-    every = open_runs(path)
-    if not every:
+    """The runs of a run folder, or of a folder of run folders; see `read_groups`."""
+    all_runs = open_runs(path)
+    if not all_runs:
         raise ConfigError(
             f"{path} is neither a run folder nor a folder of runs: no config.json in it or its subfolders"
         )
-    done = [run for run in every if unfinished or run.metrics() is not None]
-    left_out = ", ".join(str(run.path) for run in every if run not in done)
-    if not done:
-        raise ConfigError(f"{label}: no run is finished: {left_out}. Resume with: spen-run --resume {quote(str(path))}")
-    notes = [f"{label}: left out, not finished: {left_out}"] if left_out else []
+    finished_runs = [run for run in all_runs if unfinished or run.metrics() is not None]
+    unfinished_names = ", ".join(str(run.path) for run in all_runs if run not in finished_runs)
+    if not finished_runs:
+        raise ConfigError(
+            f"{label}: no run is finished: {unfinished_names}. Resume with: spen-run --resume {quote(str(path))}"
+        )
+    notes = [f"{label}: left out, not finished: {unfinished_names}"] if unfinished_names else []
     runs: dict[int, RunFolder] = {}
-    for run in done:
-        other = runs.setdefault(read_seed(run), run)
-        if other is not run:
+    for run in finished_runs:
+        first = runs.setdefault(read_seed(run), run)
+        if first is not run:
             raise ConfigError(
-                f"{path} has two runs with seed {read_seed(run)}, {other.path.name} and {run.path.name}; expected one "
+                f"{path} has two runs with seed {read_seed(run)}, {first.path.name} and {run.path.name}; expected one "
                 "run per seed. Name runs of different experiments one by one"
             )
-    if differing := _find_differing_keys(done):
-        notes.append(f"{label}: its runs differ in more than their seed: {', '.join(differing)}")
+    if differing_keys := _find_differing_keys(finished_runs):
+        notes.append(f"{label}: its runs differ in more than their seed: {', '.join(differing_keys)}")
     return Group(label, [runs[seed] for seed in sorted(runs)], tuple(notes))
 
 
@@ -135,30 +136,30 @@ Groups = Mapping[str, Iterable[RunFolder]]
 
 
 def find_selection(groups: Groups, registry: Registry, named: Sequence[str] = ()) -> tuple[str, bool]:
-    """The score that picks the best epoch, and true; if runs have several, the first of those named, and false."""
+    """The score that picks the runs' best epochs, and true; if runs differ in it, the first of `named`, and false."""
     scores = {find_run_selection(run, registry): name for name, runs in groups.items() for run in runs}
     if named and len(scores) > 1:
         return named[0], False
-    return _check_one(scores, "they are selected by", "; name one with --scores"), True
+    return _find_only_key(scores, "they are selected by", "; name one with --scores"), True
 
 
 def find_unit(groups: Groups) -> str:
     """The unit of the scores; empty for fractions."""
     units = {run.unit() or "fractions": name for name, runs in groups.items() for run in runs}
-    unit = _check_one(units, "their scores are in")
+    unit = _find_only_key(units, "their scores are in")
     return "" if unit == "fractions" else unit
 
 
-def _check_one(labels: Mapping[str, str], verb: str, advice: str = "") -> str:
-    """The one key of a table of values and groups that have them."""
+def _find_only_key(labels: Mapping[str, str], verb: str, advice: str = "") -> str:
+    """The only key of a table of values and their groups; raises a ConfigError if there are several."""
     if len(labels) > 1:
-        both = " and ".join(f"{value} ({label})" for value, label in labels.items())
-        raise ConfigError(f"these runs can't be compared in one table: {verb} {both}{advice}")
+        values = " and ".join(f"{value} ({label})" for value, label in labels.items())
+        raise ConfigError(f"these runs can't be compared in one table: {verb} {values}{advice}")
     return next(iter(labels))
 
 
 def find_run_selection(run: RunFolder, registry: Registry) -> str:
-    """The selection score of a run: the recorded one, which may depend on the data, or else that of its task."""
+    """The selection score of a run: the recorded score, which may depend on the data, or else that of its task."""
     recorded = (run.metrics() or {}).get("protocol", {}).get("constant_predictor", {})
     return recorded.get("score") or find_task_selection(run.config()["task"], registry)
 

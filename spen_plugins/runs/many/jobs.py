@@ -1,4 +1,4 @@
-"""The runs of planned folders, one after another or in several processes at once."""
+"""The runs of planned folders, one after another or in parallel processes."""
 
 from __future__ import annotations
 
@@ -43,36 +43,36 @@ K = TypeVar("K", bound=Hashable)
 def side_by_side(
     lines: Mapping[K, Sequence[str]], jobs: int, say: Callable[[K, str], None], progress: Callable[[K], str]
 ) -> dict[K, str]:
-    """Run command lines, `jobs` at once, and return what those that failed wrote to stderr.
+    """Run command lines, `jobs` at a time, and return what failed ones wrote to stderr.
 
-    After one that ended with the status of a ConfigError, or a signal, no other is started. A signal is passed on once:
-    a second one would end them before they save.
+    After a signal, or a line that ends with the status of a ConfigError, no further line starts. A signal is passed on
+    once: a second one would end the processes before they save.
 
     Args:
-        lines: the command lines, by a key of yours, in the order in which they start.
+        lines: the command lines by the caller's key, in the order in which they start.
         jobs: number of processes.
-        say: tells the user something of a line: that it is done, and once a minute its `progress`.
-        progress: how far a line is.
+        say: tells the user that a line is done, and once a minute its `progress`.
+        progress: returns the progress of a line.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     environment["PYTHONSAFEPATH"] = "1"  # a typing.py in the working directory is not Python's
-    waiting, failures, refusal, is_stopping = list(lines), dict[K, str](), "", False
-    running: dict[K, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
-    reported = time.monotonic()
+    pending, failures, refusal, is_stopping = list(lines), dict[K, str](), "", False
+    processes: dict[K, tuple[subprocess.Popen[bytes], IO[bytes]]] = {}
+    report_time = time.monotonic()
     with interrupts() as stop:
-        while running or waiting:
+        while processes or pending:
             if stop.is_set() or refusal:
-                waiting.clear()
-            while waiting and len(running) < jobs:
-                key, log = waiting.pop(0), tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
+                pending.clear()
+            while pending and len(processes) < jobs:
+                key, log = pending.pop(0), tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
                 process = subprocess.Popen(
                     lines[key], env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log
                 )
-                running[key] = process, log
-            for key, (process, log) in list(running.items()):
+                processes[key] = process, log
+            for key, (process, log) in list(processes.items()):
                 if process.poll() is None:
                     continue
-                del running[key]
+                del processes[key]
                 with process, log:
                     log.seek(0)
                     text = log.read().decode(errors="replace").strip()
@@ -82,13 +82,13 @@ def side_by_side(
                     say(key, "done")
                 else:
                     failures[key] = text or f"its process ended with status {process.returncode}"
-            if time.monotonic() - reported > LINE_SECONDS:
-                reported = time.monotonic()
-                for key in running:
+            if time.monotonic() - report_time > LINE_SECONDS:
+                report_time = time.monotonic()
+                for key in processes:
                     say(key, progress(key))
             if stop.is_set() and not is_stopping:
                 is_stopping = True
-                for process, _ in running.values():
+                for process, _ in processes.values():
                     process.terminate()
             time.sleep(POLL)
     if stop.is_set():
@@ -103,62 +103,62 @@ Run: TypeAlias = tuple[Path, int]
 
 
 def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions) -> dict[Path, str]:
-    """Run what is not done of the seeds of planned folders; returns what failed, by folder."""
+    """Run the unfinished seeds of planned folders; returns the messages of failed ones by folder."""
     if count_processes() > 1:
         raise ConfigError("found several seeds under torchrun; give one seed=…, or use --jobs without torchrun")
     console, options = Console(quiet=options.quiet), replace(options, told=set())
-    waiting, failures = _find_waiting(plans, console)
-    failed: dict[Path, dict[int, str]] = {}
+    pending, failures = _find_pending(plans, console)
+    failures_by_seed: dict[Path, dict[int, str]] = {}
     try:
         if options.jobs > 1:
-            failed = _run_at_once(
-                [(folder, seed) for folder, left in waiting.items() for seed in left], options, console
+            failures_by_seed = _run_at_once(
+                [(folder, seed) for folder, seeds in pending.items() for seed in seeds], options, console
             )
-        for folder, left in waiting.items():
+        for folder, seeds in pending.items():
             if options.jobs == 1:
-                failed[folder] = _run_in_turn(folder, left, options)
+                failures_by_seed[folder] = _run_in_turn(folder, seeds, options)
             console.print(summarise(folder))
-            if failed.get(folder):
-                failures[folder] = _describe_failures(failed[folder], len(left))
+            if failures_by_seed.get(folder):
+                failures[folder] = _describe_failures(failures_by_seed[folder], len(seeds))
     except Interrupted as error:
         raise make_interrupted(out) from error
     return failures
 
 
-def _find_waiting(
+def _find_pending(
     plans: Mapping[Path, Sequence[int]], console: Console
 ) -> tuple[dict[Path, list[int]], dict[Path, str]]:
-    """The seeds of each folder that are not done, and the messages of damaged folders."""
-    waiting: dict[Path, list[int]] = {}
+    """The unfinished seeds of each folder, and the messages of damaged folders."""
+    pending: dict[Path, list[int]] = {}
     failures: dict[Path, str] = {}
     for folder, seeds in plans.items():
         try:
-            waiting[folder] = [seed for seed in dict.fromkeys(seeds) if read_metrics(folder, seed) is None]
+            pending[folder] = [seed for seed in dict.fromkeys(seeds) if read_metrics(folder, seed) is None]
         except RunError as error:
             failures[folder] = str(error)
             continue
-        if done := [str(seed) for seed in seeds if seed not in waiting[folder]]:
-            console.print(f"{_make_prefix(folder, plans)}already done: seed {', '.join(done)}")
-    if any(waiting.values()):
+        if finished_seeds := [str(seed) for seed in seeds if seed not in pending[folder]]:
+            console.print(f"{_make_prefix(folder, plans)}already done: seed {', '.join(finished_seeds)}")
+    if any(pending.values()):
         check_same_data(
-            locate_run(folder, seed) for folder in waiting for seed in plans[folder] if seed not in waiting[folder]
+            locate_run(folder, seed) for folder in pending for seed in plans[folder] if seed not in pending[folder]
         )
-    return waiting, failures
+    return pending, failures
 
 
 def _make_prefix(folder: Path, folders: Collection[Path]) -> str:
-    """The prefix that tells a folder from others in a message."""
+    """A prefix that names a folder in messages, if there are several."""
     return f"{folder.name}: " if len(folders) > 1 else ""
 
 
 def _describe_failures(failures: Mapping[int, str], runs: int) -> str:
     texts = "\n".join(f"seed {seed}: {text}" for seed, text in failures.items())
-    others = "; the others continued" if runs > len(failures) else ""
-    return f"{len(failures)} of {runs} runs failed{others}.\n{texts}"
+    note = "; the others continued" if runs > len(failures) else ""
+    return f"{len(failures)} of {runs} runs failed{note}.\n{texts}"
 
 
 def _run_in_turn(folder: Path, seeds: Sequence[int], options: RunOptions) -> dict[int, str]:
-    """Run seeds one after another in this process; returns the messages of failed ones."""
+    """Run seeds one after another in this process; returns the messages of failed seeds."""
     failures = {}
     for seed in seeds:
         try:
@@ -171,15 +171,15 @@ def _run_in_turn(folder: Path, seeds: Sequence[int], options: RunOptions) -> dic
 
 
 def _run_at_once(runs: Sequence[Run], options: RunOptions, console: Console) -> dict[Path, dict[int, str]]:
-    """As `_run_in_turn`, seeds of several folders in several processes at once."""
+    """Run seeds of several folders in parallel processes; returns the messages of failed seeds by folder."""
     folders = {folder for folder, _ in runs}
 
     def say(run: Run, text: str) -> None:
-        between = " " if text == "done" else ": "
-        console.print(f"{_make_prefix(run[0], folders)}seed {run[1]}{between}{text}")
+        separator = " " if text == "done" else ": "
+        console.print(f"{_make_prefix(run[0], folders)}seed {run[1]}{separator}{text}")
 
-    last = [options.device or "", str(options.checkpoint_seconds)]
-    lines = {run: [sys.executable, "-m", __name__, *map(str, run), *last] for run in runs}
+    settings = [options.device or "", str(options.checkpoint_seconds)]
+    lines = {run: [sys.executable, "-m", __name__, *map(str, run), *settings] for run in runs}
     failures: dict[Path, dict[int, str]] = {}
     for (folder, seed), text in side_by_side(lines, options.jobs, say, _describe_progress).items():
         failures.setdefault(folder, {})[seed] = text
@@ -187,7 +187,7 @@ def _run_at_once(runs: Sequence[Run], options: RunOptions, console: Console) -> 
 
 
 def _describe_progress(run: Run) -> str:
-    """The last epoch of a run that goes on in another process."""
+    """The last epoch of a run in another process, as text."""
     try:
         last = RunFolder(locate_run(*run)).history()[-1]
     except (IndexError, RunError):
@@ -215,14 +215,14 @@ def summarise(out: Path) -> Table:
     for part in parts:
         table.add_column(part, justify="right")
     for name in metrics[0][parts[0]] if parts else {}:
-        scores = [[one.get(part, {}).get(name) for one in metrics] for part in parts]
+        scores = [[run_scores.get(part, {}).get(name) for run_scores in metrics] for part in parts]
         if all(isinstance(value, (int, float)) for values in scores for value in values):
             table.add_row(name, *(estimate(values).text() for values in scores))
     return table
 
 
 def _run_worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
-    """Run one seed in a process of its own; returns the exit status."""
+    """Run one seed in its own process; returns the exit status."""
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
         _run_one(Path(out), int(seed), RunOptions(device or None, True, float(checkpoint_seconds)))
@@ -233,7 +233,7 @@ def _run_worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> in
 
 
 def _stop_with_parent() -> None:
-    """Stop this process as Ctrl-C does when the pipe from its parent closes: the parent was killed."""
+    """Stop this process, like Ctrl-C, when the pipe from its parent closes because the parent was killed."""
     os.read(0, 1)  # sys.stdin would hold a lock when the interpreter ends
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -1,8 +1,8 @@
-"""Folders of several runs: `seed-0`, `seed-1`, … beside `seeds.json`; or a folder of these for each method beside
+"""Folders of several runs: `seed-0`, `seed-1`, … next to `seeds.json`; or such a folder for each method, next to
 `methods.json`.
 
-`seeds.json` holds the evaluated config of every requested seed, and `methods.json` the methods in their order, so that
-the folder alone tells what is left to do.
+`seeds.json` holds the evaluated config of every requested seed, and `methods.json` the methods in their order, so the
+folder alone tells which runs are left to do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def locate_run(out: Path, seed: int) -> Path:
 
 
 def read_metrics(out: Path, seed: int) -> dict[str, Any] | None:
-    """The scores of a seed's run; None if it is not done, or not begun."""
+    """The scores of a seed's run; None if the run is not finished, or has not begun."""
     folder = locate_run(out, seed)
     return RunFolder.open(folder).metrics() if (folder / "config.json").exists() else None
 
@@ -49,7 +49,7 @@ def read_plan(out: Path) -> dict[str, Any]:
 
 
 def read_seeds(out: Path) -> list[int]:
-    """The seeds in a folder's plan; none of a new folder."""
+    """The seeds in a folder's plan; empty for a new folder."""
     return list(_read_configs(out))
 
 
@@ -65,17 +65,17 @@ def _read_configs(out: Path) -> dict[int, dict[str, Any]]:
 
 
 def plan(out: Path, configs: Configs, methods: Sequence[str], seeds: Sequence[int], source: str) -> None:
-    """Write what is to be run by each method, beside what the folder holds already; nothing if it holds other runs."""
-    before = read_methods(out).get("methods", [])
-    if missing := [method for method in before if method not in methods]:
+    """Write the plan of each method, which extends the folder's plans; raises a ConfigError if it holds other runs."""
+    old_methods = read_methods(out).get("methods", [])
+    if missing := [method for method in old_methods if method not in methods]:
         raise ConfigError(
             f"{out} also holds runs of {', '.join(missing)}; name all of its methods, or use another --out"
         )
-    every = sorted({*seeds, *(seed for method in before for seed in read_seeds(out / method))})
-    plans = {out / method: _extend_plan(out / method, partial(configs, method), every) for method in methods}
+    all_seeds = sorted({*seeds, *(seed for method in old_methods for seed in read_seeds(out / method))})
+    plans = {out / method: _extend_plan(out / method, partial(configs, method), all_seeds) for method in methods}
     with explain_unwritable(out):
         remove_partial(out)
-        if any(methods):  # first: plans without it are taken for a folder of something else
+        if any(methods):  # write this file first: a folder with plans but without it is rejected as another folder
             save_json({"methods": list(methods)}, out / METHODS)
         for folder, table in plans.items():
             make_folder(folder)
@@ -85,19 +85,19 @@ def plan(out: Path, configs: Configs, methods: Sequence[str], seeds: Sequence[in
 def _extend_plan(
     out: Path, configs: Callable[[int], Mapping[str, Any]], seeds: Sequence[int]
 ) -> dict[int, dict[str, Any]]:
-    """The configs by seed of a folder's plan and of more seeds."""
-    plan = _read_configs(out)
-    for seed, config in plan.items():
+    """The configs by seed of a folder's plan, and of further seeds."""
+    stored_configs = _read_configs(out)
+    for seed, config in stored_configs.items():
         if dict(configs(seed)) != config:
             raise ConfigError(
                 f"{out} holds seeds of another config (its {PLAN} differs for seed {seed}). Use another --out"
             )
-    return plan | {seed: dict(configs(seed)) for seed in seeds}
+    return stored_configs | {seed: dict(configs(seed)) for seed in seeds}
 
 
 @contextmanager
 def explain_unwritable(out: Path) -> Iterator[None]:
-    """A `ConfigError` in place of what is raised inside where a folder can't be written."""
+    """Raises a `ConfigError` in place of errors inside the context if a folder can't be written."""
     try:
         yield
     except (OSError, RunError) as error:
@@ -106,7 +106,7 @@ def explain_unwritable(out: Path) -> Iterator[None]:
 
 @contextmanager
 def begin(out: Path) -> Iterator[None]:
-    """Lock a folder for new runs. If none begins, nothing is left of it: a corrected config may use it."""
+    """Locks a folder for new runs. If no run begins, the folder is removed, so that a corrected config may use it."""
     try:
         with locked(out):
             try:
@@ -125,7 +125,7 @@ def has_begun(out: Path) -> bool:
 
 
 def _clear(out: Path) -> None:
-    """Remove the plans, and the folders of runs that have not begun."""
+    """Remove plans, and folders of runs that have not begun."""
     for folder in filter(is_free, [*out.glob("seed-*"), *out.glob("*/seed-*")]):
         shutil.rmtree(folder, ignore_errors=True)
     for file in (*out.glob(PLAN), *out.glob(f"*/{PLAN}"), *out.glob(METHODS)):
@@ -136,21 +136,21 @@ def _clear(out: Path) -> None:
 
 
 def make_interrupted(out: Path) -> Interrupted:
-    """The error of a signal: how to go on with the seeds or methods of a folder."""
+    """The error for a signal, which says how to resume the seeds or methods of a folder."""
     if not has_begun(out):
         return Interrupted("stopped before a run began; nothing was trained. Run the same command again")
     return Interrupted(f"stopped; all training so far is saved. Resume with: spen-run --resume {quote(str(out))}")
 
 
 def check_same_data(runs: Iterable[Path]) -> None:
-    """Raise a ConfigError if data files of runs have changed, so that scores of more runs would not be comparable."""
-    sums: dict[str, str] = {}
-    last = None
+    """Raise a ConfigError if data files of runs have changed, because scores of new runs would not be comparable."""
+    checksums: dict[str, str] = {}
+    last_run = None
     for run in runs:
-        sums |= RunFolder(run).environment().get("data_sha256", {})
-        last = run
-    if changed := changed_files(sums):
+        checksums |= RunFolder(run).environment().get("data_sha256", {})
+        last_run = run
+    if files := changed_files(checksums):
         raise ConfigError(
-            f"{', '.join(changed)} changed since {last} was trained, so new scores can't be compared with its own. "
+            f"{', '.join(files)} changed since {last_run} was trained, so new scores can't be compared with its own. "
             "Use another --out"
         )

@@ -1,6 +1,6 @@
 """A search space: values of a config's arguments.
 
-Drawn values are stored as text, as typed after `NAME=` on a command line, so lists can be choices, too.
+Drawn values are stored as text, as typed after `NAME=` on a command line, so choices can also be lists.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Range(Config):
         return self.int or (self.step is not None and _are_whole(self))
 
     def ends(self) -> list[str]:
-        """The values with which a config is checked against this range."""
+        """The two ends, as text; configs are checked with them."""
         return [write_value(round(v) if self.whole else v) for v in (self.low, self.high)]
 
     def suggest(self, trial: Trial, name: str) -> str:

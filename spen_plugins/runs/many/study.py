@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Pruner = Literal["median", "hyperband", "none"]
 
 WORKER, RETRY_OF, UNCOUNTED = "worker", "retry_of", "uncounted"
-"""A trial's attributes: the process that runs it, the killed trial it repeats, why it does not count."""
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-_STORAGES = ("sqlalchemy.", "sqlite3", "optuna.exceptions", "json.decoder")
-"""Modules of the errors that a study's storage raises."""
+"""A trial's attributes: the process that runs it, the killed trial that it repeats, the reason why it doesn't count."""
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_STORAGE_MODULES = ("sqlalchemy.", "sqlite3", "optuna.exceptions", "json.decoder")
+"""Prefixes of the modules of errors that a study's storage raises."""
 
 
 def open_study(
@@ -45,14 +45,14 @@ def open_study(
         storage: a URL of optuna's, or a journal file (`x.log`, `x.journal`); None for an SQLite file in `folder`.
         name: the study's name.
         pruner: pruner of trials with low scores.
-        epochs: maximal number of epochs of a trial.
-        facts: settings that all trials of a study share; a study with other facts is another experiment.
+        epochs: maximum number of epochs of a trial.
+        facts: settings that all trials of a study share; a ConfigError is raised if the study has others.
         say: called with a sentence if another process holds the folder.
     """
     with explain_missing("a sweep needs optuna: pip install 'spen-plugins[research]'"):
         import optuna
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with locked(folder, say):  # creating an SQLite file's tables from two processes at once fails
+    with locked(folder, say):  # two processes can't create an SQLite file's tables at the same time
         study = optuna.create_study(
             storage=_open_storage(storage or f"sqlite:///{(folder / 'study.db').resolve()}"),
             study_name=name,
@@ -61,10 +61,10 @@ def open_study(
             load_if_exists=True,
         )
         for key, value in facts.items():
-            before = study.user_attrs.get(key, value)
-            if others := sorted(k for k in before.keys() | value.keys() if before.get(k) != value.get(k)):
+            old_value = study.user_attrs.get(key, value)
+            if keys := sorted(k for k in old_value.keys() | value.keys() if old_value.get(k) != value.get(k)):
                 raise ConfigError(
-                    f"the study {name!r} was started with another {key}: {', '.join(others)} differ. New trials can't "
+                    f"the study {name!r} was started with another {key}: {', '.join(keys)} differ. New trials can't "
                     "be compared with its own; use another --out (or another --name in a shared --storage)"
                 )
             study.set_user_attr(key, value)
@@ -73,12 +73,14 @@ def open_study(
 
 @contextmanager
 def explain_storage_errors(place: str) -> Iterator[None]:
-    """Errors of a study's storage as a `RunError`: a full disk, a damaged file, a lock that somebody keeps."""
+    """Raises a `RunError` for errors of a study's storage: a full disk, a damaged file, a lock that is not released."""
     try:
         yield
     except Exception as error:
         causes = list(_list_causes(error))
-        if isinstance(error, SpenError) or not any(type(one).__module__.startswith(_STORAGES) for one in causes):
+        if isinstance(error, SpenError) or not any(
+            type(cause).__module__.startswith(_STORAGE_MODULES) for cause in causes
+        ):
             raise
         reason = str(causes[-1]).partition("\n")[0]
         raise RunError(
@@ -88,12 +90,12 @@ def explain_storage_errors(place: str) -> Iterator[None]:
 
 
 def is_disk_error(error: BaseException) -> bool:
-    """True of an error that is the disk's, not the trial's: a disk that is full, read-only or broken."""
-    return any(isinstance(one, OSError) and one.errno in _DISK for one in _list_causes(error))
+    """True for an error of the disk, not of the trial: the disk is full, read-only or broken."""
+    return any(isinstance(cause, OSError) and cause.errno in _DISK_ERRORS for cause in _list_causes(error))
 
 
 def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those that it was raised from."""
+    """An error, its cause, the cause of that, and so on."""
     while error is not None:
         yield error
         error = error.__cause__
@@ -106,13 +108,14 @@ def ask(study: Study, seed: int, worker: str) -> Trial:
 
     trial = study.ask()
     trial.set_user_attr(WORKER, worker)
-    own = int(np.random.SeedSequence([seed, trial.number]).generate_state(1)[0])
-    study.sampler = TPESampler(seed=own, constant_liar=True)  # the liar keeps processes from drawing the same values
+    sampler_seed = int(np.random.SeedSequence([seed, trial.number]).generate_state(1)[0])
+    # The liar keeps processes from drawing the same values.
+    study.sampler = TPESampler(seed=sampler_seed, constant_liar=True)
     return trial
 
 
 def list_counted(study: Study) -> list[FrozenTrial]:
-    """Finished and running trials, without those that are repeated or don't count."""
+    """Finished and running trials, except those that are repeated or don't count."""
     from optuna.trial import TrialState
 
     trials = study.get_trials(deepcopy=False)
@@ -129,7 +132,7 @@ def repeat(study: Study, number: int) -> None:
     from optuna.trial import TrialState
 
     trials = study.get_trials(deepcopy=False)
-    # Enqueue first: if this process is killed, too, the next one finds the trial still running.
+    # Enqueue first: if this process is killed, too, the next process finds the trial still running.
     if not any(trial.user_attrs.get(RETRY_OF) == number for trial in trials):
         study.enqueue_trial(trials[number].params, user_attrs={RETRY_OF: number})
     study.tell(number, state=TrialState.FAIL)
@@ -138,27 +141,27 @@ def repeat(study: Study, number: int) -> None:
 def reclaim(study: Study, workers: Path) -> list[int]:
     """Repeat the trials of killed processes; returns their numbers.
 
-    A process holds a lock on its file below `workers`, which ends with the process. If that file is on another
+    A process holds a lock on its file below `workers`, and the lock ends with the process. If the file is on another
     machine's disk, the state of the process is unknown here, and its trials are left alone.
     """
-    repeated: list[int] = []
+    repeated_numbers: list[int] = []
     for path in sorted(workers.glob("*.lock")):
         with path.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 continue  # alive, or being reclaimed by another process
-            killed = [one.number for one in list_running(study) if one.user_attrs.get(WORKER) == path.stem]
-            for number in killed:
+            numbers = [trial.number for trial in list_running(study) if trial.user_attrs.get(WORKER) == path.stem]
+            for number in numbers:
                 repeat(study, number)
-            repeated += killed
+            repeated_numbers += numbers
             path.unlink(missing_ok=True)
-    return repeated
+    return repeated_numbers
 
 
 @contextmanager
 def hold_worker(workers: Path) -> Iterator[str]:
-    """This process's name, marked as alive inside the context."""
+    """The name of this process, which is marked as alive inside the context."""
     workers.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex
     with (workers / f"{name}.lock").open("a") as file:
@@ -177,9 +180,9 @@ def _open_storage(place: str) -> BaseStorage:
         if place.endswith((".log", ".journal")):
             lock = JournalFileSymlinkLock(place, grace_period=5)  # a killed process's lock expires after 5 s
             return JournalStorage(JournalFileBackend(place, lock))
-        waiting = {"connect_args": {"timeout": 60}} if place.startswith("sqlite") else {}
-        return RDBStorage(place, engine_kwargs=waiting)
-    except (DBAPIError, StorageInternalError):  # the place is one, and what is there is damaged or can't be reached
+        engine_settings = {"connect_args": {"timeout": 60}} if place.startswith("sqlite") else {}
+        return RDBStorage(place, engine_kwargs=engine_settings)
+    except (DBAPIError, StorageInternalError):  # the storage is valid, but damaged or not reachable
         raise
     except Exception as error:
         raise ConfigError(

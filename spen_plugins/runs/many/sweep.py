@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 
 class Pruned(RunError):
-    """The pruner stopped a trial; not an error, but it ends the run like one."""
+    """The pruner stopped a trial. This is no error, but ends the run like one."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class Sweep:
         config: the config file.
         space: the search space's file.
         arguments: arguments of the config, the same in all trials.
-        trials: total number, including those of earlier calls and other processes.
+        trials: total number of trials, including those of earlier calls and other processes.
         folder: folder of the trials' run folders `trial-<number>`.
         storage: see `study.open_study`.
         name: the study's name in its storage; the folder's name by default.
         pruner: pruner of trials with low scores.
-        seed: seed of the search; a trial's own is the config's.
-        device: as of `RunOptions`.
+        seed: seed of the search; the config sets the seed of the trials.
+        device: as in `RunOptions`.
     """
 
     config: Path
@@ -73,7 +73,7 @@ class Sweep:
 
 
 def sweep(what: Sweep, say: Say = print) -> Path:
-    """Run trials up to the total number, then write `trials.csv` and `best.json`, whose path it returns."""
+    """Run trials up to the total number, then write `trials.csv` and `best.json`; returns the path of `best.json`."""
     space = read(what.space)
     epochs = check_space(what, space)
     try:
@@ -87,7 +87,7 @@ def sweep(what: Sweep, say: Say = print) -> Path:
         study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts, say)
         with studies.hold_worker(what.folder / "workers") as worker:
             _run_trials(study, what, space, worker, say)
-        with locked(what.folder, say):  # two processes that end at once would write the same files
+        with locked(what.folder, say):  # two processes that end at the same time would write the same files
             return _conclude(study, what, say)
 
 
@@ -99,59 +99,59 @@ def pick_first(space: Space) -> dict[str, str]:
 def check_space(what: Sweep, space: Space) -> int:
     """Check that the config accepts both ends of every range and every choice, one at a time.
 
-    Returns the maximal number of epochs of a trial.
+    Returns the maximum number of epochs of a trial.
     """
-    if both := sorted(space.keys() & what.arguments.keys()):
-        raise ConfigError(f"found {', '.join(both)} both as an argument and in {what.space}; omit one of them")
-    registry, start, epochs = Registry(), pick_first(space), 1
-    points = [start, *({**start, name: end} for name, d in space.items() for end in d.ends()[1:])]
+    if duplicates := sorted(space.keys() & what.arguments.keys()):
+        raise ConfigError(f"found {', '.join(duplicates)} both as an argument and in {what.space}; omit one of them")
+    registry, first_point, epochs = Registry(), pick_first(space), 1
+    points = [first_point, *({**first_point, name: end} for name, d in space.items() for end in d.ends()[1:])]
     for point in points:
         trainer = check(what.evaluate(point), what.config, registry).trainer
         epochs = max(epochs, trainer.config.epochs)
     return epochs
 
 
-def _run_trials(study: Study, what: Sweep, space: Space, worker: str, say: Say) -> None:
+def _run_trials(study: Study, search: Sweep, space: Space, worker: str, say: Say) -> None:
     from optuna.trial import TrialState
 
     while True:
-        for number in studies.reclaim(study, what.folder / "workers"):
+        for number in studies.reclaim(study, search.folder / "workers"):
             say(f"trial {number} was killed; retrying its parameters")
-        if len(studies.list_counted(study)) >= what.trials:
+        if len(studies.list_counted(study)) >= search.trials:
             return
-        trial = studies.ask(study, what.seed, worker)
-        if sum(other.number < trial.number for other in studies.list_counted(study)) >= what.trials:
+        trial = studies.ask(study, search.seed, worker)
+        if sum(other.number < trial.number for other in studies.list_counted(study)) >= search.trials:
             trial.set_user_attr(studies.UNCOUNTED, "another process asked for the last one at the same time")
             study.tell(trial, state=TrialState.FAIL)
             return
-        _run_trial(study, trial, what, space)
+        _run_trial(study, trial, search, space)
         say(trials.describe(study, trial.number))
 
 
-def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
+def _run_trial(study: Study, trial: Trial, search: Sweep, space: Space) -> None:
     """Train one trial and report the result to the study."""
     from optuna.trial import TrialState
 
-    drawn = {name: dimension.suggest(trial, name) for name, dimension in space.items()}
-    folder = what.folder / f"trial-{trial.number}"
+    values = {name: dimension.suggest(trial, name) for name, dimension in space.items()}
+    folder = search.folder / f"trial-{trial.number}"
     epochs = count(1)
 
     def report(record: Mapping[str, Any]) -> None:
-        """The pruner gets scores of the validation part alone, not those of a stage with another selection score."""
+        """Report validation scores to the pruner, but not those of a stage with another selection score."""
         epoch = next(epochs)
         if record["score"] in record["validation"].values():
             trial.report(record["score"], epoch)
             if trial.should_prune():
                 raise Pruned(f"pruned after epoch {epoch}")
 
-    trial.set_user_attr("arguments", drawn)
+    trial.set_user_attr("arguments", values)
     trial.set_user_attr("folder", str(folder))
     try:
         runner.run(
-            what.evaluate(drawn),
-            str(what.config),
+            search.evaluate(values),
+            str(search.config),
             folder,
-            RunOptions(what.device, quiet=True),
+            RunOptions(search.device, quiet=True),
             test=False,
             after_epoch=report,
         )
@@ -165,11 +165,11 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
         if studies.is_disk_error(error):  # the trial stays unfinished, so that the next call repeats it
             raise RunError(f"{error}. The same command resumes and repeats trial {trial.number}") from error
         trial.set_user_attr("error", str(error))
-        hopeless = not isinstance(error, RunError) and not trials.list_scored(study)
-        if hopeless:
+        is_hopeless = not isinstance(error, RunError) and not trials.list_scored(study)
+        if is_hopeless:
             trial.set_user_attr(studies.UNCOUNTED, "the config or its data are wrong")
         study.tell(trial, state=TrialState.FAIL)
-        if hopeless:
+        if is_hopeless:
             raise
     finally:
         shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # trials are restarted, not resumed
@@ -177,24 +177,27 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
 
 def read_best_score(folder: Path) -> float:
     """The validation score of a run's kept weights."""
-    kept = [record["score"] for record in RunFolder.open(folder).history() if record["best"]]
-    if not kept or kept[-1] is None:
+    best_scores = [record["score"] for record in RunFolder.open(folder).history() if record["best"]]
+    if not best_scores or best_scores[-1] is None:
         raise RunError(f"{folder} has no validation score: no epoch improved the net, or the score was infinite")
-    return kept[-1]
+    return best_scores[-1]
 
 
-def _conclude(study: Study, what: Sweep, say: Say) -> Path:
-    trials.write_table(study, what.folder / "trials.csv")
-    scored, running = trials.list_scored(study), trials.list_running(study)
-    if running:
-        say(f"other processes are still running {len(running)} trials; the last one to finish updates the best trial")
-    if not scored:
+def _conclude(study: Study, search: Sweep, say: Say) -> Path:
+    trials.write_table(study, search.folder / "trials.csv")
+    scored_trials, running_trials = trials.list_scored(study), trials.list_running(study)
+    if running_trials:
+        say(
+            f"other processes are still running {len(running_trials)} trials; the last one to finish updates the best "
+            "trial"
+        )
+    if not scored_trials:
         errors = {trial.user_attrs.get("error") for trial in studies.list_counted(study)} - {None}
         raise RunError("no trial reached a score. " + "; ".join(sorted(errors)))
-    best = scored[0]
-    drawn = best.user_attrs["arguments"]
-    path = what.folder / "best.json"
-    save_json(what.evaluate(drawn), path)
+    best = scored_trials[0]
+    values = best.user_attrs["arguments"]
+    path = search.folder / "best.json"
+    save_json(search.evaluate(values), path)
     say(f"best: trial {best.number}, {best.value:.4f} on the validation part, in {best.user_attrs['folder']}")
-    say(f"its config is {path}; to score it on the test part:\n{what.command(drawn)}")
+    say(f"its config is {path}; to score it on the test part:\n{search.command(values)}")
     return path

@@ -1,8 +1,8 @@
 """Several runs trained together over one pretrained encoder: `spen together`.
 
-The folder has a run folder for each part, ordinary but for its training state, which is that of all parts:
+The folder has an ordinary run folder for each part; only the training state is shared by all parts:
 
-together.json  names of the parts, in order, and their configs; written before them, so that training can go on
+together.json  names of the parts, in order, and their configs; written first, so that a killed training can resume
 checkpoint/    the last training state
 """
 
@@ -40,7 +40,7 @@ from spen_plugins.runs.train.signals import last_evaluation, training
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 EQUAL = ("precision", "seed", "trainer.config.epochs", "trainer.config.patience")
-"""Keys of the config that all parts must have alike."""
+"""Keys of the config that must be equal in all parts."""
 
 
 def run(
@@ -68,7 +68,7 @@ def run(
 
 
 def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
-    """Go on from the last checkpoint, with the same weights and histories as without the stop."""
+    """Resume from the last checkpoint, with the same weights and histories as without the stop."""
     tables = _read_parts(out)
     folders = {name: RunFolder(out / name) for name in tables}
     if all(folder.metrics() is not None for folder in folders.values()):
@@ -77,14 +77,14 @@ def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
     registry = Registry()
     with _hold(out, folders):
         for name, folder in folders.items():
-            if not (folder.path / "config.json").exists():  # killed before it was written
+            if not (folder.path / "config.json").exists():  # the process was killed before it wrote the file
                 RunFolder.create(folder.path, tables[name])
             RunFolder.open(folder.path)
         experiments = {
             name: check(folder.config(), str(folder.path / "config.json"), registry) for name, folder in folders.items()
         }
-        before = next(iter(folders.values())).environment().get("device")
-        accelerator = _make_accelerator(experiments, options.device or before)
+        recorded_device = next(iter(folders.values())).environment().get("device")
+        accelerator = _make_accelerator(experiments, options.device or recorded_device)
         console = Console(quiet=options.quiet, stderr=True)
         built = {
             name: build_again(experiment, folders[name], accelerator, registry, console)
@@ -94,7 +94,7 @@ def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
 
 
 def share_encoder(built: Mapping[str, Built]) -> None:
-    """Give all parts' nets the first one's encoder."""
+    """Give all parts' nets the encoder of the first part."""
     encoders: dict[str, FeatureNetwork] = {}
     for name, part in built.items():
         networks = [network for network in part.model.modules() if isinstance(network, FeatureNetwork)]
@@ -105,14 +105,14 @@ def share_encoder(built: Mapping[str, Built]) -> None:
                 "but the parts share one; expected features, or their reader, of type 'transformer'"
             )
         encoders[name] = shareable[0]
-    first, encoder = next(iter(encoders.items()))
+    first_name, encoder = next(iter(encoders.items()))
     for name, other in encoders.items():
         for key in encoder.shareable:
-            mine, theirs = getattr(encoder.config, key), getattr(other.config, key, None)
-            if mine != theirs:
+            value, other_value = getattr(encoder.config, key), getattr(other.config, key, None)
+            if value != other_value:
                 raise ConfigError(
-                    f"{name}: its encoder's {key} is {theirs!r}, but that of {first} is {mine!r}; the parts share one "
-                    f"encoder, so give them the same {', '.join(encoder.shareable)}"
+                    f"{name}: its encoder's {key} is {other_value!r}, but that of {first_name} is {value!r}; the "
+                    f"parts share one encoder, so give them the same {', '.join(encoder.shareable)}"
                 )
         if other is not encoder:
             other.share(encoder)
@@ -141,30 +141,30 @@ def _read_parts(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def _make_accelerator(experiments: Mapping[str, Experiment], device: str | None) -> Accelerator:
-    """The device of all parts, after a check that they can be trained together."""
-    first, one = next(iter(experiments.items()))
+    """The accelerator of all parts, after a check that they can be trained together."""
+    first_name, first_experiment = next(iter(experiments.items()))
     for name, other in experiments.items():
         if other.energy is not None:
             raise ConfigError(f"{name}: spen together does not support energies; use method=cross_entropy")
         if any(True for _ in other.init.items()):
             raise ConfigError(f"{name}: spen together does not support init; remove it")
         for key in EQUAL:
-            mine, theirs = (attrgetter(key)(experiment) for experiment in (one, other))
-            if mine != theirs:
+            value, other_value = (attrgetter(key)(experiment) for experiment in (first_experiment, other))
+            if value != other_value:
                 key = key.replace(".config", "")
                 raise ConfigError(
-                    f"{name}: {key} is {theirs}, but that of {first} is {mine}; expected the same for all parts: "
-                    f"all.{key}={mine}"
+                    f"{name}: {key} is {other_value}, but that of {first_name} is {value}; expected the same for all "
+                    f"parts: all.{key}={value}"
                 )
     if count_processes() > 1:
         raise ConfigError("spen together trains in one process; start it without torchrun")
-    return make_accelerator(one.precision, device)
+    return make_accelerator(first_experiment.precision, device)
 
 
 def _make_ready(
     experiments: Mapping[str, Experiment], built: Mapping[str, Built], accelerator: Accelerator
 ) -> dict[str, Ready]:
-    """The parts, each of one stage, over the shared encoder."""
+    """The parts, ready to train over the shared encoder; each has one stage."""
     share_encoder(built)
     parts = {name: make_ready(experiments[name], part, accelerator) for name, part in built.items()}
     for name, part in parts.items():
@@ -183,11 +183,11 @@ def _make_ready(
 def _hold(
     out: Path, folders: Mapping[str, RunFolder], tables: Mapping[str, dict[str, Any]] | None = None
 ) -> Iterator[None]:
-    """Keep other runs out of the folder and its parts; `tables`: the parts' configs, if training begins."""
+    """Locks the folder and its parts against other runs; `tables` are the parts' configs if training begins."""
     with ExitStack() as stack:
         stack.enter_context(locked(out))
         remove_partial(out)
-        if tables is not None:  # before anything else, so that whatever a kill leaves can be resumed
+        if tables is not None:  # written before anything else, so that a killed training can always resume
             save_json({"parts": list(tables), "configs": tables}, out / TOGETHER)
         for folder in folders.values():
             stack.enter_context(locked(folder.path))
@@ -208,8 +208,8 @@ def _train(
             model, task = part.built.model, part.built.task
             for note in task.notes():
                 reporter.say(f"{name}: {note}")
-            counts = sum(parameter.numel() for parameter in model.parameters())
-            reporter.say(f"{name}: {len(task.part('train')):,} examples, {counts:,} parameters, encoder included")
+            count = sum(parameter.numel() for parameter in model.parameters())
+            reporter.say(f"{name}: {len(task.part('train')):,} examples, {count:,} parameters, encoder included")
             folders[name].checkpoint = checkpoint
             loops[name] = Loop(part.recipe, folders[name], accelerator, reporter)
         callbacks = Callbacks(options.checkpoint_seconds, stop.is_set)

@@ -18,8 +18,8 @@ def list_scored(study: Study) -> list[FrozenTrial]:
     """Completed trials, the best first."""
     from optuna.trial import TrialState
 
-    done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    return sorted(done, key=lambda trial: (-(trial.value or 0.0), trial.number))
+    completed_trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return sorted(completed_trials, key=lambda trial: (-(trial.value or 0.0), trial.number))
 
 
 def list_running(study: Study) -> list[FrozenTrial]:
@@ -30,17 +30,17 @@ def list_running(study: Study) -> list[FrozenTrial]:
 
 
 def describe(study: Study, number: int) -> str:
-    """Log line of a trial: its result, the best one so far, and the parameters."""
-    trial, top = study.get_trials(deepcopy=False)[number], list_scored(study)[:1]
-    best = f"best {top[0].value:.4f} (trial {top[0].number})" if top else "no best trial yet"
-    drawn = "  ".join(f"{name}={_shorten(value)}" for name, value in trial.params.items())
-    return f"trial {number:3d}  {_describe_outcome(trial)}  {best}  {drawn}  {_measure_seconds(trial):.1f} s"
+    """Log line of a trial: its result, the best trial so far, and the parameters."""
+    trial, best_trials = study.get_trials(deepcopy=False)[number], list_scored(study)[:1]
+    best = f"best {best_trials[0].value:.4f} (trial {best_trials[0].number})" if best_trials else "no best trial yet"
+    parameters = "  ".join(f"{name}={_shorten(value)}" for name, value in trial.params.items())
+    return f"trial {number:3d}  {_describe_outcome(trial)}  {best}  {parameters}  {_measure_seconds(trial):.1f} s"
 
 
 def _describe_outcome(trial: FrozenTrial) -> str:
     if trial.value is not None:
-        pruned = f" pruned after epoch {trial.last_step}" if trial.state.name == "PRUNED" else ""
-        return f"{trial.value:.4f}{pruned}"
+        suffix = f" pruned after epoch {trial.last_step}" if trial.state.name == "PRUNED" else ""
+        return f"{trial.value:.4f}{suffix}"
     return "failed: " + str(trial.user_attrs.get("error", "killed")).splitlines()[0]
 
 
@@ -53,12 +53,14 @@ def _measure_seconds(trial: FrozenTrial) -> float:
 
 
 def write_table(study: Study, path: Path) -> None:
-    """All trials, killed ones too, as CSV."""
+    """Write all trials, including killed ones, as CSV."""
     trials = study.get_trials(deepcopy=False)
     names = list(dict.fromkeys(name for trial in trials for name in trial.params))
     rows: list[list[Any]] = [["trial", "state", "score", "epochs", "seconds", "folder", *names, "error"]]
     for trial in trials:
-        attrs, params = trial.user_attrs, [trial.params.get(name) for name in names]
+        attributes, values = trial.user_attrs, [trial.params.get(name) for name in names]
         facts = [trial.value, trial.last_step, None if math.isnan(s := _measure_seconds(trial)) else round(s, 1)]
-        rows.append([trial.number, trial.state.name.lower(), *facts, attrs.get("folder"), *params, attrs.get("error")])
+        rows.append(
+            [trial.number, trial.state.name.lower(), *facts, attributes.get("folder"), *values, attributes.get("error")]
+        )
     save_text(written(rows), path)

@@ -1,4 +1,4 @@
-"""Characters of raw text that predictions are of."""
+"""Characters of raw text to which predictions belong."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Place(NamedTuple):
     """A sentence's place in a text.
 
     Attributes:
-        tokens: first character of each word, from 0, and the one after its last, in code points.
-        line: number of the line of JSON that the text is of, from 1; None of a text alone.
+        tokens: first character of each word, from 0, and the character after its last, in code points.
+        line: number of the text's line of JSON, from 1; None for a text without lines.
     """
 
     tokens: Sequence[tuple[int, int]]
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 def split_paragraphs(text: str) -> Iterator[tuple[str, int]]:
-    """The pieces of a text between blank lines, each with its first character."""
+    """The pieces of a text between blank lines, each with the position of its first character."""
     start = 0
     for gap in re.finditer(r"\n\s*\n", text):
         yield text[start : gap.start()], start
@@ -29,18 +29,18 @@ def split_paragraphs(text: str) -> Iterator[tuple[str, int]]:
 
 
 def add_characters(prediction: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """A sentence's prediction with `start_char` and `end_char` (exclusive), its own and those of its entities,
-    arguments and predicates; and with `line`, if it is of a line of JSON."""
+    """A sentence's prediction with `start_char` and `end_char` (exclusive), also in its entities, arguments and
+    predicates; and with `line` if the text is from a line of JSON."""
 
-    def located(table: Mapping[str, Any], first: int, end: int) -> dict[str, Any]:
+    def locate_span(table: Mapping[str, Any], first: int, end: int) -> dict[str, Any]:
         return {**table, "start_char": place.tokens[first][0], "end_char": place.tokens[end - 1][1]}
 
     def locate_predicate(table: Mapping[str, Any]) -> dict[str, Any]:
-        return located(add_spans(table), table["index"], table["index"] + 1)
+        return locate_span(add_spans(table), table["index"], table["index"] + 1)
 
     def add_spans(table: Mapping[str, Any]) -> dict[str, Any]:
         spans = {key: table[key] for key in ("entities", "arguments") if key in table}
-        return {**table, **{key: [located(s, s["start"], s["end"]) for s in items] for key, items in spans.items()}}
+        return {**table, **{key: [locate_span(s, s["start"], s["end"]) for s in items] for key, items in spans.items()}}
 
     sentence = add_spans(prediction)
     if "predicate" in sentence:
@@ -48,4 +48,4 @@ def add_characters(prediction: Mapping[str, Any], place: Place) -> dict[str, Any
     if "predicates" in sentence:
         sentence["predicates"] = [locate_predicate(table) for table in sentence["predicates"]]
     line = {} if place.line is None else {"line": place.line}
-    return {**located(sentence, 0, len(place.tokens)), **line}
+    return {**locate_span(sentence, 0, len(place.tokens)), **line}

@@ -1,4 +1,4 @@
-"""Evaluation of a run against gold: scores, trajectories, energies, and calibration of its probabilities."""
+"""Evaluation of a run against gold: scores, trajectories, energies, and calibration of probabilities."""
 
 from __future__ import annotations
 
@@ -28,29 +28,33 @@ def evaluate_file(predictor: Predictor, path: str | Path | None = None, part: st
     """Scores against the gold in a file, or in a part of the run's own data, with their protocol.
 
     Raises:
-        ConfigError, RunError: the run's data are not there, have no such part, or have changed since training.
+        ConfigError, RunError: the run's data are missing, have no such part, or have changed since training.
         DataError: there is no gold.
     """
     task = predictor.task
-    examples, where = _read(predictor, path, part)
-    labelled = _keep_labelled(predictor, examples, where, "gold outputs to score against (spen predict needs none)")
+    examples, source = _read_examples(predictor, path, part)
+    gold_examples = _keep_labelled(
+        predictor, examples, source, "gold outputs to score against (spen predict needs none)"
+    )
     likelihoods: list[Terms] = []
-    metric = evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device, likelihoods=likelihoods)
+    metric = evaluate(
+        predictor.model, task, gold_examples, predictor.batch_size, predictor.device, likelihoods=likelihoods
+    )
     scores = {**metric.compute(), **metric.details()}
     if nll := average_likelihoods(likelihoods):
         scores["nll"] = nll
-    split = f"all {len(examples)} examples of {where}"
-    if len(labelled) < len(examples):
-        split = f"the {len(labelled)} of {len(examples)} examples of {where} that have gold outputs"
+    split = f"all {len(examples)} examples of {source}"
+    if len(gold_examples) < len(examples):
+        split = f"the {len(gold_examples)} of {len(examples)} examples of {source} that have gold outputs"
     if path is not None and sources.warn_if_seen(predictor, path):
         split += ", which the run trained or validated on"
-    decided = protocol(predictor.folder, predictor.model, task, predictor.refined.get("refined"))
-    notes = {**decided, "split": split, **predictor.refined}
+    task_notes = protocol(predictor.folder, predictor.model, task, predictor.refined.get("refined"))
+    notes = {**task_notes, "split": split, **predictor.refined}
     notes |= {} if predictor.precision == "no" else {"precision": predictor.precision}
     return {"scores": scores, "protocol": notes}
 
 
-def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tuple[Sequence[Any], str]:
+def _read_examples(predictor: Predictor, path: str | Path | None, part: str | None) -> tuple[Sequence[Any], str]:
     """The examples of a file, or of a part of the run's own data, and their name in messages."""
     if part is None:
         return predictor.task.read(str(path)), str(path)
@@ -62,15 +66,15 @@ def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tu
 
 
 def protocol(run: RunFolder, model: Model, task: Task, refined: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The task's protocol, with the scores' `unit` if they are no fractions, the runs of a mean, and the settings of a
+    """The task's protocol, with the `unit` of scores that are not fractions, the runs of a mean, and the settings of a
     net that decides by the energy: `refined`, or else those of the run's config."""
     notes = task.protocol()
     if mean := run.environment().get("mean"):
         runs, count = ", ".join(mean["runs"]), len(mean["candidates"])
-        chosen = (
+        suffix = (
             f", chosen among {count} on validation by greedy forward selection" if count > len(mean["runs"]) else ""
         )
-        notes["mean_of"] = f"{runs}{chosen}"
+        notes["mean_of"] = f"{runs}{suffix}"
     if unit := task.metric().unit:
         notes["unit"] = unit
     chooses, net = model.inference_net.chooses, refined or run.config()["inference_net"]
@@ -90,36 +94,36 @@ def trajectory_file(
     """Mean energy, scores and selection score after each step of the run's iterative inference, the start first.
 
     Raises:
-        ConfigError: the run predicts in one pass (or has no energy), and the predictor has no `refine`; or as
+        ConfigError: the run predicts in one pass (or has no energy), and the predictor has no `refine`; or as in
             `evaluate_file`.
-        DataError, RunError: as `evaluate_file`.
+        DataError, RunError: as in `evaluate_file`.
     """
     model, task = predictor.model, predictor.task
     if model.energy is None:
         raise ConfigError("there is no trajectory: this run was trained, or saved, without an energy")
     if not model.inference_net.iterative:
         raise ConfigError("there is no trajectory: the run predicts in one pass; ask for --refine gbi")
-    labelled = _keep_labelled(predictor, *_read(predictor, path, part), "gold outputs to score against")
+    gold_examples = _keep_labelled(predictor, *_read_examples(predictor, path, part), "gold outputs to score against")
     metrics: list[Metric] = []
     energies: list[float] = []
     model.inference_net.keep_iterates = True
     try:
-        for proposal, batch, _ in predictor.proposals(labelled):
+        for proposal, batch, _ in predictor.proposals(gold_examples):
             with torch.no_grad():
                 bound = model.energy.at(batch.x)
                 for step, y in enumerate(proposal.iterates):
                     if step == len(metrics):
                         metrics.append(task.metric())
                         energies.append(0.0)
-                    at = task.space.independent(task.space.logits(y, batch.x.mask), batch.x.mask)
-                    metrics[step].update(at, batch)
+                    step_proposal = task.space.independent(task.space.logits(y, batch.x.mask), batch.x.mask)
+                    metrics[step].update(step_proposal, batch)
                     energies[step] += float(bound(y).sum())
     finally:
         model.inference_net.keep_iterates = False
     for step, (metric, energy) in enumerate(zip(metrics, energies, strict=True)):
         scores = metric.compute()
-        chosen = float(scores[task.selection])
-        yield {"step": step, "energy": energy / len(labelled), "score": chosen, "scores": scores}
+        score = float(scores[task.selection])
+        yield {"step": step, "energy": energy / len(gold_examples), "score": score, "scores": scores}
 
 
 def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, float]]:
@@ -130,16 +134,20 @@ def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, flo
     """
     energy, task = predictor.energy, predictor.task
     examples = task.read(str(path))
-    scored: dict[int, dict[str, float]] = {}
+    records: dict[int, dict[str, float]] = {}
     for proposal, batch, rows in predictor.proposals(examples):
         with torch.no_grad():
             bound = energy.at(batch.x)
             predicted = bound(task.decode(proposal, batch.x))[:, 0].tolist()
             gold = [None] * len(rows) if batch.gold is None else bound(batch.gold)[:, 0].tolist()
-        labelled = batch.labelled.tolist()
-        for row, ours, theirs, known in zip(rows, predicted, gold, labelled, strict=True):
-            scored[row] = {"energy": theirs, "predicted_energy": ours} if known else {"predicted_energy": ours}
-    yield from (scored[row] for row in range(len(examples)))
+        has_gold = batch.labelled.tolist()
+        for row, predicted_energy, gold_energy, is_labelled in zip(rows, predicted, gold, has_gold, strict=True):
+            records[row] = (
+                {"energy": gold_energy, "predicted_energy": predicted_energy}
+                if is_labelled
+                else {"predicted_energy": predicted_energy}
+            )
+    yield from (records[row] for row in range(len(examples)))
 
 
 def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str, Any]:
@@ -151,9 +159,10 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
             paths of its config.
 
     Returns:
-        `temperature`, `decisions` (their kind), the `file`, if given, and `validation`: for any data, the expected
-        calibration error with the temperature (`ece`) and without (`ece_uncalibrated`), the number of `decisions`,
-        and `bins`: number of decisions, mean probability and share of right ones of each bin with the temperature.
+        `temperature`, `decisions` (their kind), `file` if there is one, and `validation` (whatever the data): the
+        expected calibration error with the temperature (`ece`) and without (`ece_uncalibrated`), the number of
+        `decisions`, and `bins`: each bin's number of decisions, mean probability and share of right decisions with the
+        temperature.
 
     Raises:
         ConfigError: the run's task has no decisions to calibrate, the predictor has `refine`, or the file is or holds
@@ -165,14 +174,14 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
         raise ConfigError("a run loaded with refine can't be calibrated; load it without")
     task = predictor.task
     if path is None:
-        instead = "Give a file with gold instead"
-        examples = load_own_data(predictor.experiment, predictor.folder, instead).part("validation")
+        advice = "Give a file with gold instead"
+        examples = load_own_data(predictor.experiment, predictor.folder, advice).part("validation")
     else:
         sources.check_not_test(predictor, path)
         examples = task.read(str(path))
-    labelled = _keep_labelled(predictor, examples, path, "gold outputs to calibrate probabilities against")
+    gold_examples = _keep_labelled(predictor, examples, path, "gold outputs to calibrate probabilities against")
     decisions: list[calibration.Decisions] = []
-    evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device, decisions)
+    evaluate(predictor.model, task, gold_examples, predictor.batch_size, predictor.device, decisions)
     fit = calibration.calibrate({"validation": decisions})
     if fit is None or not isinstance(task, Calibrated):
         kind = predictor.experiment.task.type
@@ -186,14 +195,16 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     return fit
 
 
-def _keep_labelled(predictor: Predictor, examples: Sequence[Any], path: str | Path | None, wanted: str) -> list[Any]:
+def _keep_labelled(predictor: Predictor, examples: Sequence[Any], path: str | Path | None, expected: str) -> list[Any]:
     """The examples with gold."""
-    kept: list[Any] = []
+    gold_examples: list[Any] = []
     for start in range(0, len(examples), predictor.batch_size):
         chunk = examples[start : start + predictor.batch_size]
         batch = predictor.task.collate(chunk)
         if batch.gold is not None:
-            kept += [example for example, known in zip(chunk, batch.labelled.tolist(), strict=True) if known]
-    if not kept:
-        raise DataError(path, None, "no gold outputs", wanted)
-    return kept
+            gold_examples += [
+                example for example, has_gold in zip(chunk, batch.labelled.tolist(), strict=True) if has_gold
+            ]
+    if not gold_examples:
+        raise DataError(path, None, "no gold outputs", expected)
+    return gold_examples

@@ -17,7 +17,7 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
     """A run's task with its data, for figures and reports.
 
     Raises:
-        ConfigError, DataError: the data are not there, or have changed since training.
+        ConfigError, DataError: the data are missing, or have changed since training.
     """
     experiment = check(run.config(), str(run.path / "config.json"), registry)
     try:
@@ -30,13 +30,13 @@ def load_own_data(experiment: Experiment, run: RunFolder, instead: str) -> Task:
     """A run's task with its data, from the files of its config.
 
     Args:
-        experiment: the run's.
+        experiment: the run's experiment.
         run: the run; its facts are those of training.
         instead: remedy in the message if the files have changed.
 
     Raises:
-        ConfigError, DataError: the data are not there.
-        RunError: they have changed since training.
+        ConfigError, DataError: the data are missing.
+        RunError: the data have changed since training.
     """
     task = make_task(experiment)
     try:
@@ -47,10 +47,12 @@ def load_own_data(experiment: Experiment, run: RunFolder, instead: str) -> Task:
             raise
         expected = f"{error.expected}: {run.path} was trained on it, and its path is relative to {folder}"
         raise DataError(error.path, error.line, error.found, expected) from None
-    now, then = task.checksums(), run.environment().get("data_sha256", {})
-    ours, theirs = run.facts(), json.loads(json.dumps(task.facts()))
-    files = [name for name, digest in then.items() if now.get(name) != digest]
-    facts = [name for name in ours.keys() - fitted_facts(task) if ours[name] != theirs.get(name)]
-    if changed := files or sorted(facts):
-        raise RunError(f"{', '.join(changed)} changed since {run.path} was trained. {instead}")
+    checksums, recorded_checksums = task.checksums(), run.environment().get("data_sha256", {})
+    recorded_facts, loaded_facts = run.facts(), json.loads(json.dumps(task.facts()))
+    changed_files = [name for name, digest in recorded_checksums.items() if checksums.get(name) != digest]
+    changed_facts = [
+        name for name in recorded_facts.keys() - fitted_facts(task) if recorded_facts[name] != loaded_facts.get(name)
+    ]
+    if changed_names := changed_files or sorted(changed_facts):
+        raise RunError(f"{', '.join(changed_names)} changed since {run.path} was trained. {instead}")
     return task

@@ -17,7 +17,7 @@ Precision = Literal["no", "bf16", "int8"]
 
 
 def set_precision(model: Model, precision: Precision, run: Path) -> None:
-    """Let a model, on its device, multiply in another precision; see `Predictor`.
+    """Make a model, which is on its device, multiply in another precision; see `Predictor`.
 
     Raises:
         ConfigError: there is no such precision, or the model or this machine can't multiply in int8.
@@ -29,7 +29,7 @@ def set_precision(model: Model, precision: Precision, run: Path) -> None:
         return
     networks = [part for part in model.inference_net.modules() if isinstance(part, FeatureNetwork)]
     encoders = [encoder for network in networks if (encoder := network.shared_part()) is not None]
-    if not has_int8() or any(weight.device.type != "cpu" for one in encoders for weight in one.parameters()):
+    if not has_int8() or any(weight.device.type != "cpu" for encoder in encoders for weight in encoder.parameters()):
         raise ConfigError("precision='int8' requires an x86 processor, device='cpu' and a torch with oneDNN")
     if not sum(map(multiply_in_int8, encoders)):
         raise ConfigError(

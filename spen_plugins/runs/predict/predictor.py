@@ -36,7 +36,7 @@ class Predictor:
     Args:
         folder: the run folder; data files are not needed.
         device: device of the model.
-        registry: source of the types.
+        registry: registry of the types.
         refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
             or a table such as `{"type": "rerank", "k": 8}`.
         precision: "no": float32; "int8": the net's pretrained encoders multiply in int8, and LSTMs in bfloat16 if the
@@ -62,9 +62,9 @@ class Predictor:
         if isinstance(self.task, Calibrated):
             self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
-        # The caller's random state is kept; drawn weights are overwritten.
-        unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
-        with torch.random.fork_rng(devices=[]), use_float32(), translate_damage(unbuilt):
+        # Keep the caller's random state; the random weights are overwritten below.
+        message = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
+        with torch.random.fork_rng(devices=[]), use_float32(), translate_damage(message):
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
@@ -73,7 +73,7 @@ class Predictor:
             refining.put_on_top(self, registry, {"type": refine} if isinstance(refine, str) else refine)
         self.model.to(device).eval()
         self.precision = precision
-        self._loaded_by = (folder.path.absolute(), device, refine, precision)
+        self._load_arguments = (folder.path.absolute(), device, refine, precision)
         set_precision(self.model, precision, folder.path)
         self.device = device
         self.batch_size = self.experiment.trainer.config.evaluated_at_once
@@ -81,8 +81,8 @@ class Predictor:
             self.refined["refined"] |= refining.choose_on_validation(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A pickle, or a copy, loads the run's folder again."""
-        return load, self._loaded_by
+        """Makes a pickle or a copy load the run's folder again."""
+        return load, self._load_arguments
 
     @property
     def energy(self) -> Energy:
@@ -93,41 +93,43 @@ class Predictor:
         """
         if self.model.energy is None:
             is_mean = "mean" in self.folder.environment()
-            how = "name one of its runs" if is_mean else "it was trained, or saved, without one"
-            raise ConfigError(f"{self.folder.path} has no energy to score outputs with: {how}")
+            reason = "name one of its runs" if is_mean else "it was trained, or saved, without one"
+            raise ConfigError(f"{self.folder.path} has no energy to score outputs with: {reason}")
         return self.model.energy
 
     @cached_property
-    def _switched(self) -> list[nn.Module]:
-        """Modules that `eval` switches; an `Lstm` stays in training mode."""
+    def _switched_modules(self) -> list[nn.Module]:
+        """Modules that `eval` switches; an `Lstm` stays in training mode and is not among them."""
         return [module for module in self.model.modules() if not isinstance(module, Lstm)]
 
     def name_columns(self, keys: Mapping[str, Any]) -> None:
         """Read files by other columns than the run's own, `{"text": "body"}`; the run's folder is not changed.
 
         Raises:
-            ConfigError: the run's task has no such setting, or another value is wanted.
+            ConfigError: the run's task has no such setting, or the value is invalid.
         """
         config, kind = self.task.config, self.experiment.task.type
-        known = self.task.column_keys if isinstance(self.task, NamesColumns) else ()
+        known_keys = self.task.column_keys if isinstance(self.task, NamesColumns) else ()
         table = config.model_dump()
         for key, value in keys.items():
-            if key not in known:
-                has = f"take {', '.join(f'{name}=' for name in known)}" if known else "have no keys for columns"
-                raise ConfigError(f"{key}=: {self.folder.path} is a run of task {kind!r}, whose files {has}")
+            if key not in known_keys:
+                description = (
+                    f"take {', '.join(f'{name}=' for name in known_keys)}" if known_keys else "have no keys for columns"
+                )
+                raise ConfigError(f"{key}=: {self.folder.path} is a run of task {kind!r}, whose files {description}")
             name, _, entry = key.partition(".")
             table[name] = {**table[name], entry: value} if entry else value
         self.task.config = type(self.task)(validate(type(config), table, "task", "the command line")).config  # checked
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
-        """Batches of examples with the model's proposals and their rows, longest examples first.
+        """The model's proposals with their batches and the examples' rows, longest examples first.
 
         Raises:
-            RunError: a score of an output is NaN, which weights or inputs that are too large give.
+            RunError: a score of an output is NaN, because weights or inputs are too large.
         """
-        evaluates = not any(module.training for module in self._switched)
-        made = proposals(self.model, self.task, examples, self.batch_size, self.device, evaluates)
-        for proposal, batch, rows in made:
+        evaluates = not any(module.training for module in self._switched_modules)
+        batches = proposals(self.model, self.task, examples, self.batch_size, self.device, evaluates)
+        for proposal, batch, rows in batches:
             if proposal.logits.isnan().any():
                 raise RunError(
                     f"found NaN among the scores of the net of {self.folder.path}: weights or inputs are too large"
@@ -136,7 +138,7 @@ class Predictor:
 
     @contextmanager
     def keep_casts(self) -> Iterator[None]:
-        """Inside, weights that multiply in bfloat16 are cast once, not once a batch."""
+        """Inside the context, weights that multiply in bfloat16 are cast once, not once per batch."""
         torch.autocast_increment_nesting()
         try:
             yield
@@ -157,13 +159,13 @@ class Predictor:
         """Predictions for inputs given as Python values; see the task's `parse` for their form.
 
         Args:
-            items: the inputs; for a task of vectors also a matrix with a row for each: a NumPy array or a matrix of
-                scipy.sparse, `(n, features)`, or a DataFrame with the features' names; for a task of texts also
-                strings; for one of tags also lists of words, and strings, which are only split at blanks.
+            items: the inputs. A task of vectors also accepts a matrix with one row per input: a NumPy array or a matrix
+                of scipy.sparse, `(n, features)`, or a DataFrame with the features' names. A task of texts also accepts
+                strings; a task of tags also lists of words, and strings, which are split only at spaces.
             energy: if true, each prediction has its `"energy"`, as in `predict_examples`.
 
         Raises:
-            DataError: an item has the wrong form; with its index, from 0.
+            DataError: an item has the wrong form; the message has its index, from 0.
             ConfigError: `energy` is true and the run has none.
         """
         return self.predict_examples(parse_all(self.task, items), energy)
@@ -181,10 +183,10 @@ class Predictor:
                 output; low is good.
 
         Raises:
-            ConfigError: `energy` is true, and the run has none or the task's predictions are no tables.
+            ConfigError: `energy` is true, and the run has no energy or the task's predictions are not tables.
         """
         if energy:
-            _ = self.energy  # raises before anything is predicted
+            _ = self.energy  # raises an error before anything is predicted
         predictions: dict[int, Any] = {}
         with self.keep_casts():
             for proposal, batch, rows in self.proposals(examples):
@@ -192,7 +194,7 @@ class Predictor:
                 if energy:
                     energies = self.energies(proposal, batch)
                     batch_predictions = [
-                        _add_energy(one, e) for one, e in zip(batch_predictions, energies, strict=True)
+                        _add_energy(prediction, e) for prediction, e in zip(batch_predictions, energies, strict=True)
                     ]
                 predictions.update(zip(rows, batch_predictions, strict=True))
         return [predictions[row] for row in range(len(examples))]
@@ -227,8 +229,8 @@ def _add_energy(prediction: Any, energy: float) -> dict[str, Any]:
 def load(
     run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] | None = None, precision: Precision = "no"
 ) -> Predictor:
-    """Loads a run for prediction, with a warning if it isn't trained to the end; arguments as for `Predictor`. A folder
-    of several methods with several seeds gives the mean of the runs that validation chose; with `refine` the best run,
+    """Loads a run for prediction, with a warning if it isn't trained to the end; arguments as for `Predictor`. For a
+    folder of several methods and seeds, loads the mean of the runs that validation chose; with `refine` the best run,
     because a mean has no energy.
 
         import spen_plugins as sp
@@ -236,7 +238,7 @@ def load(
 
     Raises:
         ConfigError: the folder is not a run folder, or an argument is invalid.
-        RunError: its weights are missing or damaged.
+        RunError: the run's weights are missing or damaged.
         PluginError: a plugin of the run is not installed.
     """
     folder = RunFolder.open(Path(run), mean=refine is None)

@@ -1,4 +1,4 @@
-"""Refined predictions: an inference net on top of a run's own that decides by the energy."""
+"""Refined predictions: an inference net on top of the run's own net that decides by the energy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def put_on_top(predictor: Predictor, registry: Registry, table: Mapping[str, Any]) -> None:
-    """Put another inference net on top of the run's own, and note its settings in `refined`."""
+    """Put another inference net on top of the run's own, and store its settings in `refined`."""
     node = parse(registry, "inference_net", table, "refine", "--refine", predictor.experiment.features)
     if "net" not in node.cls.parts or not node.cls.uses_energy:
         raise ConfigError(
@@ -38,17 +38,18 @@ def put_on_top(predictor: Predictor, registry: Registry, table: Mapping[str, Any
 
 
 def choose_on_validation(predictor: Predictor) -> dict[str, Any]:
-    """Let the run's validation part choose one of its inference net's `choices`; returns that one, and how."""
+    """Let the run's validation part choose among the inference net's `choices`; returns the chosen settings and how
+    they were chosen."""
     net, task = predictor.model.inference_net, predictor.task
     choices = net.choices()
-    instead = f"Give {' and '.join(choices[0])}"
+    advice = f"Give {' and '.join(choices[0])}"
     try:
-        examples = load_own_data(predictor.experiment, predictor.folder, instead).part("validation")
+        examples = load_own_data(predictor.experiment, predictor.folder, advice).part("validation")
     except (ConfigError, DataError) as error:
-        chosen = ", ".join(f"{key} = {value:g}" for key, value in choices[0].items())
+        example = ", ".join(f"{key} = {value:g}" for key, value in choices[0].items())
         raise ConfigError(
-            f"--refine: the run's validation part can't be read to choose settings: {error}. {instead} yourself, such "
-            f"as {chosen}"
+            f"--refine: the run's validation part can't be read to choose settings: {error}. {advice} yourself, such "
+            f"as {example}"
         ) from error
     scores = []
     for choice in choices:

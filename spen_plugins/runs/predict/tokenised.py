@@ -1,4 +1,4 @@
-"""Raw text as a task's examples, tokenised by spaCy's rules, and sentences without predicates, found by another run."""
+"""Raw text as a task's examples, tokenised by spaCy's rules; and predicates of sentences, predicted by another run."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from spen_plugins.task_parts import ReadsText, read_inputs
 PREDICATE = "B-V"
 ROLES = "spen_srl"
 """The spaCy component whose installed model has a run that finds predicates, in the folder `predicates`."""
-_HOW = (
+_PREDICATES_ADVICE = (
     "name a run that finds them, --predicates RUN (spen-run predicates trains one), or install the plugin that "
     "provides one: pip install spen-en"
 )
-_TEXT = '{"sentence": "Anna left."}'
+_EXAMPLE_LINE = '{"sentence": "Anna left."}'
 
 
 class TokenisedText:
@@ -37,14 +37,14 @@ class TokenisedText:
 
     Attributes:
         text: the text.
-        lines: in its place, the texts of lines of JSON.
-        words: in its place, the words of each sentence.
+        lines: the texts of lines of JSON, in place of the text.
+        words: the words of each sentence, in place of the text.
 
     Args:
         text: the text.
         language: code of the language whose spaCy tokeniser is used; None: English.
         finder: run folder of a tagger of predicates; None: that of an installed plugin.
-        device: its device.
+        device: the tagger's device.
     """
 
     def __init__(self, text: str, language: str | None = None, finder: Path | None = None, device: str = "cpu") -> None:
@@ -53,33 +53,33 @@ class TokenisedText:
         self.words: Sequence[Sequence[str]] | None = None
         self._places: list[Place] = []
         self._language, self._finder, self._device = language, finder, device
-        self._tokenised = self._was_asked = False
-        self._without_predicates = 0
+        self._is_tokenised = self._was_asked = False
+        self._sentences_without_predicates = 0
 
     def describe(self) -> str:
-        """A sentence on the form in which the text was read."""
+        """A sentence on the form of the text."""
         form = "raw text" if self.lines is None else "JSONL of raw texts (sentence)"
-        return f"read as {form}, " + ("tokenised by spaCy's rules" if self._tokenised else "one text per line")
+        return f"read as {form}, " + ("tokenised by spaCy's rules" if self._is_tokenised else "one text per line")
 
     def notes(self) -> list[str]:
-        """Sentences for the user, after the task has read its input: a warning, and that no predicate was found."""
-        count = self._without_predicates
-        of = "raw text" if self.words is None else "the file"
-        without = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
-        return [*(note_unspaced(self.text, self._language) if self._tokenised else ()), *without]
+        """Notes for the user, after the task has read its input: on text without spaces, and on missing predicates."""
+        count = self._sentences_without_predicates
+        source = "raw text" if self.words is None else "the file"
+        predicate_notes = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {source}"] if count else []
+        return [*(note_unspaced(self.text, self._language) if self._is_tokenised else ()), *predicate_notes]
 
     def check_used(self) -> None:
-        """Raise a ConfigError, after the task has read its input, if it did not need the language or the finder."""
-        if self._language is not None and not self._tokenised:
+        """Raise a ConfigError, after the task has read its input, if the task did not need the language or finder."""
+        if self._language is not None and not self._is_tokenised:
             raise ConfigError(f"--language {self._language}: found no raw text for spaCy to tokenise here; omit it")
         if self._finder is not None and not self._was_asked:
             raise ConfigError(f"--predicates {self._finder}: found no sentences here that need predicates; omit it")
 
     def sentences(self) -> list[list[str]]:
-        """The words of each sentence; of raw text, a blank line ends one, too."""
+        """The words of each sentence; in raw text, a blank line also ends a sentence."""
         if self.words is not None:
             return [list(words) for words in self.words]
-        self._tokenised = True
+        self._is_tokenised = True
         texts = [self.text] if self.lines is None else self.lines
         parts = [(part, (start, i)) for i, text in enumerate(texts, 1) for part, start in split_paragraphs(text)]
         sentences: list[list[str]] = []
@@ -95,23 +95,25 @@ class TokenisedText:
         return sentences
 
     def located(self, predictions: Sequence[Any], examples: Sequence[Any]) -> Sequence[Any]:
-        """Predictions with the characters that they are of, as `add_characters`; without, if no text was tokenised."""
+        """Predictions with their characters, by `add_characters`; unchanged if no text was tokenised."""
         if not self._places:
             return predictions
         rows = examples.rows if isinstance(examples, FileExamples) else range(len(self._places))
-        return [add_characters(one, self._places[row]) for one, row in zip(predictions, rows, strict=True)]
+        return [
+            add_characters(prediction, self._places[row]) for prediction, row in zip(predictions, rows, strict=True)
+        ]
 
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """The words that are predicates, from 0, of each sentence."""
+        """The positions of each sentence's predicates, from 0."""
         self._was_asked = True
-        finder = load(_find_installed() if self._finder is None else self._finder, self._device)
+        finder = load(_find_installed_run() if self._finder is None else self._finder, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
             raise ConfigError(
                 f"--predicates {finder.folder.path}: its tags have no predicates; `spen-run predicates` trains a run"
             )
-        tagged = finder.predict([{"words": list(words)} for words in sentences])
-        predicates = [[i for i, tag in enumerate(one["tags"]) if tag == PREDICATE] for one in tagged]
-        self._without_predicates = 0 if any(predicates) else len(predicates)
+        predictions = finder.predict([{"words": list(words)} for words in sentences])
+        predicates = [[i for i, tag in enumerate(prediction["tags"]) if tag == PREDICATE] for prediction in predictions]
+        self._sentences_without_predicates = 0 if any(predicates) else len(predicates)
         return predicates
 
     @cached_property
@@ -122,7 +124,7 @@ class TokenisedText:
 
 
 def note_unspaced(text: str, language: str | None) -> list[str]:
-    """A warning if a text has no blanks between words, and no language is named, so that it is tokenised as English."""
+    """A warning if a text without spaces between words is tokenised as English because no language is given."""
     if language is not None or not is_mostly_unspaced(text):
         return []
     return [
@@ -133,35 +135,35 @@ def note_unspaced(text: str, language: str | None) -> list[str]:
 
 def read_standard_input(stream: BinaryIO) -> str:
     """Raw text from standard input."""
-    where = "standard input"
-    text = decoded(where, recode_file(where, stream.read()))
+    source = "standard input"
+    text = decoded(source, recode_file(source, stream.read()))
     first = next((line for line in split_lines(text) if line.strip()), "")
     if "\t" in first or first.lstrip()[:1] in ("{", "["):
-        raise DataError(where, 1, shorten(first), "raw text; other formats are read from a file")
+        raise DataError(source, 1, shorten(first), "raw text; other formats are read from a file")
     return text
 
 
 def argument(text: str) -> str:
-    """Raw text from a command line, in which Python keeps bytes that are not UTF-8 as surrogates; a DataError then."""
+    """Raw text from a command line; raises a DataError for surrogates, Python's form of bytes that are not UTF-8."""
     return decoded("--text", text.encode("utf-8", "surrogateescape"))
 
 
 def read_text(task: Task, raw: RawText) -> Sequence[Any]:
-    """Examples of raw text; raises ConfigError if the task reads none."""
+    """Examples of raw text; raises a ConfigError if the task reads no raw text."""
     if not isinstance(task, ReadsText):
         raise ConfigError("found raw text, which the run's task cannot read; pass a file")
     return task.read_text(raw)
 
 
 def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence[Any], list[str]]:
-    """Examples of a file in the task's format, or of raw text, if it looks so; and sentences about it for the user.
+    """Examples of a file in the task's format, or of raw text if it looks like that; and notes for the user.
 
-    Of a file for a task with an example for each predicate, in which none is marked, they are found as in raw text.
+    If the task has one example per predicate and the file marks no predicates, they are predicted as for raw text.
     If the text can't be read either, the error is that of the file, with its line.
     """
     task, path = predictor.task, locate(str(file))
     error: DataError | None = None
-    raw.lines = _texts(task, path)
+    raw.lines = _read_texts(task, path)
     if raw.lines is not None:
         raw.text = "\n".join(raw.lines)
     else:
@@ -187,43 +189,43 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     return examples, [f"{file}: {raw.describe()}"]
 
 
-def _texts(task: Task, path: Path) -> list[str] | None:
-    """The texts of lines of JSON such as `{"sentence": "Anna left."}`, AllenNLP's inputs, for a task that reads words;
-    None of another file or task.
+def _read_texts(task: Task, path: Path) -> list[str] | None:
+    """The texts of JSON lines such as `{"sentence": "Anna left."}`, AllenNLP's inputs, for a task that reads words;
+    None for other files and tasks.
     """
     if not path.is_file() or not isinstance(task, ReadsText) or isinstance(task.inputs, TextInputs):
         return None
     if not JSON_LINES.fits(read_head(path)):
         return None
     try:
-        _, first = next(read_json_lines(path, _TEXT, lambda value: value))
-    except DataError:  # the task's reader says why
+        _, first = next(read_json_lines(path, _EXAMPLE_LINE, lambda value: value))
+    except DataError:  # the task's reader reports the error
         return None
     if not isinstance(first, Mapping) or "sentence" not in first or {"words", "tokens"} & first.keys():
         return None
-    return [text for _, text in read_json_lines(path, _TEXT, _text)]
+    return [text for _, text in read_json_lines(path, _EXAMPLE_LINE, _extract_text)]
 
 
-def _text(item: Any) -> str:
+def _extract_text(item: Any) -> str:
     text = item.get("sentence") if isinstance(item, Mapping) else None
     if not isinstance(text, str):
-        raise DataError("input", None, f"{item!r:.80}", f"{_TEXT}, as in the file's first line")
+        raise DataError("input", None, f"{item!r:.80}", f"{_EXAMPLE_LINE}, as in the file's first line")
     return text
 
 
 def _is_raw(task: Task, path: Path) -> bool:
     if not isinstance(task, ReadsText) or not path.is_file() or path.suffix.lower() == ".csv":
-        return False  # the task's reader says what a CSV file lacks
+        return False  # the task's reader reports errors of CSV files
     return is_prose(read_head(path))
 
 
-def _find_installed() -> Path:
+def _find_installed_run() -> Path:
     """The run of an installed plugin that finds predicates."""
     registry = Registry()
     plugins = registry.providers("model").get(ROLES, [])
     if not plugins:
-        broken = "".join(f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None)
-        raise ConfigError(f"the input has no predicates marked; {_HOW}{broken}")
+        notes = "".join(f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None)
+        raise ConfigError(f"the input has no predicates marked; {_PREDICATES_ADVICE}{notes}")
     if len(plugins) > 1:
         raise ConfigError(f"several plugins find predicates ({', '.join(plugins)}); name a run: --predicates RUN")
     return Path(registry.resolve("model", f"{plugins[0]}.{ROLES}")()) / "predicates"

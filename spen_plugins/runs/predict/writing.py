@@ -1,4 +1,4 @@
-"""Predictions in the formats of files."""
+"""Predictions in file formats."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def make_writer(
     has_formats = form != JSON_LINES and isinstance(task, WritesFormats)
     formats = {JSON_LINES: json_lines, **(task.formats() if has_formats else {})}
     if form not in formats:
-        kind, known = predictor.experiment.task.type, ", ".join(formats)
-        raise ConfigError(f"found --format {form}; expected {known} for this run's task {kind!r}")
+        kind, names = predictor.experiment.task.type, ", ".join(formats)
+        raise ConfigError(f"found --format {form}; expected {names} for this run's task {kind!r}")
     if energy and form != JSON_LINES:
         raise ConfigError(f"--energy adds a field to JSON, which --format {form} can't hold; omit one of them")
     if form == "docbin" and out is None:
@@ -42,12 +42,12 @@ def make_writer(
 
 
 def json_lines(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-    """A JSON value a line; null for a number that is NaN or infinite."""
+    """One JSON value per line; null for a number that is NaN or infinite."""
     return "".join(to_json(value) + "\n" for value in predictions)
 
 
 def choose_labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> Iterator[str]:
-    """Set how many labels' probabilities are listed, and say if not all are."""
+    """Set how many labels' probabilities are listed; yields a note if not all are."""
     task = predictor.task
     if not isinstance(task, ListsLabels):
         if every:

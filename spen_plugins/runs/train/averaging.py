@@ -1,4 +1,4 @@
-"""The mean of several runs' distributions: all of them, or those that the validation part chooses."""
+"""The mean of several runs' distributions: of all runs, or of those that the validation part chooses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Member:
 
     @cached_property
     def seconds(self) -> float:
-        """Its training time."""
+        """The run's training time."""
         return sum(record["seconds"] for record in self.folder.times())
 
 
@@ -63,14 +63,15 @@ def average_runs(
     choose: bool = False,
     options: RunOptions = ON_CPU,
 ) -> Path:
-    """Write a run folder whose net is the mean of several runs' nets, with its scores; the decoder and the calibration
-    are fitted to the validation part.
+    """Write a run folder whose net is the mean of several runs' nets, with its scores.
+
+    The decoder and the calibration are fitted to the validation part.
 
     Args:
-        runs: finished runs of one task and the same data; the first one's settings of the task are taken.
+        runs: finished runs of one task and the same data; the first run's task settings are used.
         out: the folder, new or empty.
-        settings: replace the task's `decode`, `threshold`, `decode_temperature`, `selection` and `nonempty`,
-            if it has them.
+        settings: values that replace the task's `decode`, `threshold`, `decode_temperature`, `selection` and
+            `nonempty`, if it has them.
         choose: if true, only the runs that the validation part chooses are averaged; see `select`.
         options: device and output.
 
@@ -80,23 +81,23 @@ def average_runs(
     RunFolder.check_free(out, INSTEAD)
     members = open_members(runs, settings)
     task = load_own_data(members[0].experiment, members[0].folder, "Train again")
-    averaged = choose_members(members, task, options)[0] if choose else members
-    return write_mean(averaged, members, task, out, options)
+    averaged_members = choose_members(members, task, options)[0] if choose else members
+    return write_mean(averaged_members, members, task, out, options)
 
 
 def open_members(runs: Sequence[Path], settings: Mapping[str, Any] | None = None) -> list[Member]:
-    """The runs to average, checked as far as possible without their data; arguments as of `average_runs`."""
+    """The runs to average, checked as far as possible without their data; arguments as in `average_runs`."""
     registry = Registry()
     members = []
     for name, run in zip(name_runs(runs), runs, strict=True):
         folder = open_finished(run)
         config, source = folder.config(), str(folder.path / "config.json")
         experiment = check(config, source, registry)
-        # What the command line says by default means nothing to a task without a choice of decoders.
+        # The command line's defaults don't apply to a task without a choice of decoders.
         if settings and (issubclass(experiment.task.cls, FitsDecoder) or {*settings.values()} != {"validation"}):
             check_decodes(run, experiment)
-            known = pick_known(experiment.task.cls.Config, settings, str(run))
-            experiment = check({**config, "task": {**config["task"], **known}}, source, registry)
+            decoder_settings = pick_known(experiment.task.cls.Config, settings, str(run))
+            experiment = check({**config, "task": {**config["task"], **decoder_settings}}, source, registry)
         check_alone(experiment.inference_net.cls, str(run))
         members.append(Member(name, folder, experiment))
     for other in members[1:]:
@@ -105,41 +106,43 @@ def open_members(runs: Sequence[Path], settings: Mapping[str, Any] | None = None
 
 
 def _check_alike(first: Member, other: Member) -> None:
-    """Raise a ConfigError unless two runs have one task and the same data."""
+    """Raise a ConfigError unless two runs have the same task and data."""
     a, b = first.experiment.task, other.experiment.task
-    unlike = []
+    differences = []
     if a.type != b.type:
-        unlike.append(f"task {a.type!r} and {b.type!r}")
-    unlike += [f"task.{key}" for key in FILES if getattr(a.config, key, None) != getattr(b.config, key, None)]
-    ours, theirs = first.folder.facts(), other.folder.facts()
-    fitted = fitted_facts(a.cls(a.config)) | {"largest"}  # of training sets, which earlier runs don't know
-    unlike += [
+        differences.append(f"task {a.type!r} and {b.type!r}")
+    differences += [f"task.{key}" for key in FILES if getattr(a.config, key, None) != getattr(b.config, key, None)]
+    facts, other_facts = first.folder.facts(), other.folder.facts()
+    fitted_names = fitted_facts(a.cls(a.config)) | {
+        "largest"
+    }  # "largest" is that of training sets; earlier runs lack it
+    differences += [
         name
-        for name in sorted(ours.keys() | theirs.keys())
-        if ours.get(name) != theirs.get(name) and name not in fitted
+        for name in sorted(facts.keys() | other_facts.keys())
+        if facts.get(name) != other_facts.get(name) and name not in fitted_names
     ]
-    sums, others = (run.folder.environment().get("data_sha256", {}) for run in (first, other))
-    unlike += [name for name in sums if others.get(name, sums[name]) != sums[name]]
-    if unlike:
+    checksums, other_checksums = (run.folder.environment().get("data_sha256", {}) for run in (first, other))
+    differences += [name for name in checksums if other_checksums.get(name, checksums[name]) != checksums[name]]
+    if differences:
         raise ConfigError(
-            f"{first.folder.path} and {other.folder.path} can't be averaged, as they differ in {', '.join(unlike)}; "
-            "expected runs of one task on the same data"
+            f"{first.folder.path} and {other.folder.path} can't be averaged, as they differ in "
+            f"{', '.join(differences)}; expected runs of one task on the same data"
         )
 
 
 def choose_members(members: Sequence[Member], task: Task, options: RunOptions) -> tuple[list[Member], list[float]]:
-    """The runs whose mean scores best on the validation part, as `select` finds them, the best single one first; and
-    the scores of the means of the first one, the first two, and so on."""
+    """The runs that `select` chooses by the validation part, the best single run first; and the scores of the means of
+    the first run, the first two, and so on."""
     examples = task.part("validation")
     size = members[0].experiment.trainer.config.evaluated_at_once
-    rows = [some.tolist() for some in evaluation_batches([task.length(example) for example in examples], size)]
+    rows = [indices.tolist() for indices in evaluation_batches([task.length(example) for example in examples], size)]
     device = make_accelerator("no", options.device).device
     proposals: list[list[Proposal]] = []
-    for member in members:  # one after another: only one net is in memory
+    for member in members:  # one after another, so that only one net is in memory
         net = member.make_net(task).to(device)
-        batches = (task.collate([examples[i] for i in some], some).to(device) for some in rows)
+        batches = (task.collate([examples[i] for i in indices], indices).to(device) for indices in rows)
         proposals.append([_propose(net, batch) for batch in batches])
-    batches = [task.collate([examples[i] for i in some], some).to(device) for some in rows]
+    batches = [task.collate([examples[i] for i in indices], indices).to(device) for indices in rows]
 
     def score(chosen: Sequence[int]) -> float:
         means = (average([proposals[i][n] for i in chosen]) for n in range(len(batches)))
@@ -157,23 +160,23 @@ def _propose(net: InferenceNet, batch: Batch) -> Proposal:
 def select(count: int, score: Callable[[Sequence[int]], float]) -> tuple[list[int], list[float]]:
     """Greedy forward selection without replacement (Caruana et al. 2004, Sec. 2).
 
-    The best single one comes first; then, one after another, the one with which the mean scores best, until none is
-    left. Those up to the best score are chosen; of equal scores the first, which has fewer members.
+    The best single candidate comes first. Each step then adds the candidate with which the mean scores best, until none
+    is left. The candidates up to the best score are chosen; among equal scores, the fewest.
 
     Args:
         count: number of candidates.
-        score: the score of some of them together, by number; high is good.
+        score: returns the joint score of candidates, given by number; high is good.
 
     Returns:
-        The chosen candidates in their order, and the score at each of them.
+        The chosen candidates in order, and the score after each of them.
     """
     order: list[int] = []
     scores: list[float] = []
     while len(order) < count:
-        rest = [i for i in range(count) if i not in order]
-        values = [score([*order, i]) for i in rest]
+        candidates = [i for i in range(count) if i not in order]
+        values = [score([*order, i]) for i in candidates]
         scores.append(max(values))
-        order.append(rest[values.index(scores[-1])])
+        order.append(candidates[values.index(scores[-1])])
     n = scores.index(max(scores)) + 1
     return order[:n], scores[:n]
 
@@ -185,9 +188,9 @@ def write_mean(
 
     Args:
         members: the runs that are averaged.
-        candidates: all runs from which validation chose them; the same if it chose none.
-        task: with its data.
-        out, options: as of `average_runs`.
+        candidates: all runs from which validation chose; equal to `members` if it did not choose.
+        task: the task with its data.
+        out, options: as in `average_runs`.
     """
     first = members[0]
     nets = {member.name: member.experiment.inference_net.table(whole=True) for member in members}
@@ -211,7 +214,7 @@ def write_mean(
         sizes = {"parameters": count_parameters(built.model), "mean": record}
         folder.write("environment.json", {**first.folder.environment(), **sizes})
         times = [record for member in candidates for record in member.folder.times()]
-        save_text("".join(to_json(one) + "\n" for one in times), folder.path / "times.jsonl")
+        save_text("".join(to_json(time) + "\n" for time in times), folder.path / "times.jsonl")
         save_assets(net, folder.path)
 
     tested = "test" in (first.folder.metrics() or {})

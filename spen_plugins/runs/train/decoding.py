@@ -1,4 +1,4 @@
-"""`spen decode`: a finished run's nets with another way from probabilities to outputs."""
+"""`spen decode`: a finished run's nets with another decoder."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from spen_plugins.settings.config import Config
 from spen_plugins.task_parts import FitsDecoder
 
 KEPT = ("environment.json", "history.jsonl", "times.jsonl")
-"""Files of a run that are copied, with its assets."""
+"""Files of a run that are copied, besides its assets."""
 NOTED = ("chosen", "threshold")
-"""Keys of `Predictor.refined` that are no settings of the inference net."""
+"""Keys of `Predictor.refined` that are not settings of the inference net."""
 ON_CPU = RunOptions("cpu")
 INSTEAD = "an empty or new OUT"
 
@@ -42,10 +42,11 @@ def decode(
     settings: Mapping[str, Any],
     options: RunOptions = ON_CPU,
 ) -> Path:
-    """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
-    the scores that it has; the nets are those of the epoch that the run chose. `settings` replace the task's `decode`,
-    `threshold` and, of label sets, `decode_temperature`, `selection` and `nonempty`; "validation" stands for those that
-    the task lacks.
+    """Write a run folder with a run's nets, another decoder, and its scores.
+
+    The nets are those of the run's chosen epoch. The decoder is fitted to the run's validation part. `settings` replace
+    the task's `decode`, `threshold` and, for label sets, `decode_temperature`, `selection` and `nonempty`; settings
+    that the task lacks must be "validation".
     """
     source, registry = open_finished(run, mean=True), Registry()
     config = source.config()
@@ -58,23 +59,25 @@ def decode(
             "expected the run that it was decoded from"
         )
     config["task"] = {**config["task"], **pick_known(experiment.task.cls.Config, settings, str(run))}
-    return _write(source, out, config, source.weights(), options)
+    return _write_run(source, out, config, source.weights(), options)
 
 
 def pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> dict[str, Any]:
     """The settings that the task's config has.
 
     Raises:
-        ConfigError: one that it lacks, or that goes with another `decode`, is given.
+        ConfigError: the config lacks a setting that is not "validation", or the setting needs another `decode`.
     """
-    by, is_labels = settings.get("decode"), "decode_temperature" in known.model_fields
-    without = {"threshold": "expected_f1" if is_labels else "viterbi", "decode_temperature": "threshold"}
+    decoder, has_label_sets = settings.get("decode"), "decode_temperature" in known.model_fields
+    conflicts = {"threshold": "expected_f1" if has_label_sets else "viterbi", "decode_temperature": "threshold"}
     for name, value in settings.items():
         option = "--may-be-empty" if value is False else f"--{name.removeprefix('decode_')}"
         if value != "validation" and name not in known.model_fields:
             raise ConfigError(f"{run}: its task has no task.{name}; omit {option}")
-        if value != "validation" and name in without and without[name] == by:
-            raise ConfigError(f"--by {by} has no {name.removeprefix('decode_')}: omit {option}, or use another --by")
+        if value != "validation" and name in conflicts and conflicts[name] == decoder:
+            raise ConfigError(
+                f"--by {decoder} has no {name.removeprefix('decode_')}: omit {option}, or use another --by"
+            )
     return {name: value for name, value in settings.items() if name in known.model_fields}
 
 
@@ -84,23 +87,23 @@ def decode_by_energy(
     refine: str | Mapping[str, Any],
     options: RunOptions = ON_CPU,
 ) -> Path:
-    """Write a run folder with a run's nets whose outputs the energy decides on, as `Predictor`'s `refine` does, and
-    with the scores that it has. What the run's validation part chooses, such as the energy's weight, is chosen once.
+    """Write a run folder with a run's nets, whose outputs the energy decides on as with `Predictor`'s `refine`, and its
+    scores. Settings that the run's validation part chooses, such as the energy's weight, are chosen once.
     """
     source, registry = open_finished(run), Registry()
     RunFolder.check_free(out, INSTEAD)
     predictor = Predictor(source, options.device or "cpu", registry, refine)
     config = source.config()
-    chosen = {name: value for name, value in predictor.refined["refined"].items() if name not in NOTED}
-    config["inference_net"] = {**chosen, "net": config["inference_net"]}
+    net_settings = {name: value for name, value in predictor.refined["refined"].items() if name not in NOTED}
+    config["inference_net"] = {**net_settings, "net": config["inference_net"]}
     if isinstance(predictor.task, FitsDecoder):
         config["task"] |= predictor.task.decoder_settings()
     weights = {re.sub(r"^inference_net\.", "inference_net.net.", name): w for name, w in source.weights().items()}
-    return _write(source, out, config, weights, options, {"refined": True})
+    return _write_run(source, out, config, weights, options, {"refined": True})
 
 
 def open_finished(run: Path, mean: bool = False) -> RunFolder:
-    """The folder of a run that has scores; a ConfigError otherwise. `mean` as of `RunFolder.open`."""
+    """The folder of a run with scores; raises a ConfigError if it has none. `mean` is that of `RunFolder.open`."""
     source = RunFolder.open(run, mean)
     if source.metrics() is None:
         raise ConfigError(f"{run} has no scores yet; resume with: spen-run --resume {quote(str(run))}")
@@ -108,14 +111,14 @@ def open_finished(run: Path, mean: bool = False) -> RunFolder:
 
 
 def check_decodes(run: Path, experiment: Experiment) -> None:
-    """Raise a ConfigError if a run's task has no decoder to choose."""
+    """Raise a ConfigError if a run's task has no choice of decoders."""
     if not issubclass(experiment.task.cls, FitsDecoder):
         raise ConfigError(
             f"{run}: task {experiment.task.type!r} has no task.decode; expected a task of label sets or spans"
         )
 
 
-def _write(
+def _write_run(
     source: RunFolder,
     out: Path,
     config: Mapping[str, Any],
@@ -123,10 +126,10 @@ def _write(
     options: RunOptions,
     notes: Mapping[str, Any] | None = None,
 ) -> Path:
-    """A run folder with another config and a run's weights, by the names they have there, and its scores; `notes` are
-    added to its environment."""
+    """Write a run folder with another config, a run's weights by their names in that config, and its scores; `notes`
+    are added to its environment."""
     run = source.path
-    experiment = check(config, f"spen decode {run}", Registry())  # not the run's own config, which is right
+    experiment = check(config, f"spen decode {run}", Registry())  # errors are in this config, not in the run's own
     RunFolder.check_free(out, INSTEAD)
     task = load_own_data(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
@@ -152,13 +155,13 @@ def save_scored(
     fill: Callable[[RunFolder], None],
     options: RunOptions,
 ) -> Path:
-    """Write the run folder of nets that are not trained here, with the scores that they have, and print these.
+    """Write the run folder of nets that are not trained here, with their scores, and print the scores.
 
-    It is whole or not there: without its scores it would look like a run that can be resumed.
+    The folder appears only when it is complete: without scores it would look like a run that can be resumed.
 
     Args:
         out: the folder, new or empty.
-        experiment: its config.
+        experiment: the folder's config.
         built: the nets with their weights, and the task with its data.
         tested: if true, the test part is scored, too.
         fill: writes the folder's other files.
@@ -166,12 +169,12 @@ def save_scored(
     """
     accelerator = make_accelerator("no", options.device)
     built.model.to(accelerator.device)
-    with writing_folder(out) as fresh:
-        folder = RunFolder.create(fresh, experiment.table())
+    with writing_folder(out) as temporary_path:
+        folder = RunFolder.create(temporary_path, experiment.table())
         fill(folder)
         folder.save_weights(built.model)
         constant = Constant(built.task, built.trainer.config.evaluated_at_once)
         finish(built, folder, accelerator, Console(quiet=True), tested, constant, trained=False)
-        RunFolder.check_free(out, INSTEAD)  # another process may have written there since
+        RunFolder.check_free(out, INSTEAD)  # another process may have written there in the meantime
     print_scores(Console(quiet=options.quiet), RunFolder(out))
     return out

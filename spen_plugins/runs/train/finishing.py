@@ -1,4 +1,4 @@
-"""The end of a run: the trained model's scores, and the files and messages with them."""
+"""The end of a run: the trained model's scores, and their files and messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def finish(
     predictor: Constant,
     trained: bool = True,
 ) -> None:
-    """Score the model, write and print the scores beside a constant predictor's, and warn if they are no better."""
+    """Score the model, write and print its scores and those of a constant predictor, and warn if it is no better."""
     task = built.task
     with Tracker(console):
         scores, ratios, decisions = _score(built, accelerator, test)
@@ -47,19 +47,19 @@ def finish(
         folder.write("metrics.json", {**scores, "protocol": notes})
         print_scores(console, folder)
         if trained and test and constant and not console.quiet:
-            at_once = built.trainer.config.evaluated_at_once
-            _warn_if_nothing_learned(task, at_once, scores["validation"][task.selection], constant["validation"])
+            batch_size = built.trainer.config.evaluated_at_once
+            _warn_if_nothing_learned(task, batch_size, scores["validation"][task.selection], constant["validation"])
 
 
-def _warn_if_nothing_learned(task: Task, at_once: int, score: float, constant: float) -> None:
-    """Print a warning unless the selection score on the validation part is above a constant predictor's."""
+def _warn_if_nothing_learned(task: Task, batch_size: int, score: float, constant: float) -> None:
+    """Print a warning unless the selection score on the validation part exceeds that of a constant predictor."""
     if score > constant or score == constant == 1:
         return
     examples, kind = task.part("train"), "training examples"
     count = len(examples)
     if isinstance(task, PartlyLabelled) and task.keys_without_gold:
-        starts, kind = range(0, count, at_once), f"{kind} with gold"
-        count = sum(int(task.collate(examples[start : start + at_once]).labelled.sum()) for start in starts)
+        starts, kind = range(0, count, batch_size), f"{kind} with gold"
+        count = sum(int(task.collate(examples[start : start + batch_size]).labelled.sum()) for start in starts)
     text = (
         f"warning: the net learned nothing useful: {task.selection} on the validation part is {score:.4f}, and "
         f"{constant:.4f} if every input gets the same output. There are {count} {kind}; "
@@ -85,9 +85,9 @@ def _score(
         examples, decisions[part], rewards, likelihoods = task.part(part), [], [], []
         metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part], rewards, likelihoods)
         if part == "validation" and isinstance(task, FitsDecoder):
-            before = task.decoder_settings()
+            old_settings = task.decoder_settings()
             task.fit_threshold(metric)
-            if task.decoder_settings() != before:  # decisions and rewards are of outputs as they are decoded now
+            if task.decoder_settings() != old_settings:  # decisions and rewards must be those of the new decoder
                 decisions[part].clear(), rewards.clear()
                 evaluate(model, task, examples, batch_size, accelerator.device, decisions[part], rewards)
         scores[part] = {**metric.compute(), **metric.details()}

@@ -33,50 +33,50 @@ from spen_plugins.trainer import Stage
 
 def warm_start(init: Init, built: Built) -> None:
     """Copy the initial weights of an experiment from other runs."""
-    facts, unlike = built.task.facts(), fitted_facts(built.task) | {"split", "largest"}
-    known = {name: facts[name] for name in facts.keys() - unlike}
+    facts, excluded_names = built.task.facts(), fitted_facts(built.task) | {"split", "largest"}
+    shared_facts = {name: facts[name] for name in facts.keys() - excluded_names}
     for net, runs in init.items():
         target = getattr(built.model, net)
         if target is None:
             raise ConfigError(f"init.{net}: this experiment has no {net}; omit it")
         if net == "energy" and target.takes_runs:
-            _start_from_runs(target, [runs] if isinstance(runs, str) else runs, known)
+            _copy_nets(target, [runs] if isinstance(runs, str) else runs, shared_facts)
         else:
-            _start(target, net, Path(str(runs)), known, f"init.{net}")
+            _copy_net(target, net, Path(str(runs)), shared_facts, f"init.{net}")
 
 
-def _start_from_runs(energy: Energy, runs: Sequence[str], facts: Mapping[str, Any]) -> None:
-    """Copy the nets of runs to those of an energy that is made of them."""
+def _copy_nets(energy: Energy, runs: Sequence[str], facts: Mapping[str, Any]) -> None:
+    """Copy the nets of runs to the nets of an energy."""
     if len(runs) != len(energy.nets):
         raise ConfigError(
             f"init.energy: found {len(runs)} runs; expected one for each of {len(energy.nets)} nets in energy.nets"
         )
     for net, run in zip(energy.nets.values(), runs, strict=True):
-        _start(net, "inference_net", Path(run), facts, "init.energy")
+        _copy_net(net, "inference_net", Path(run), facts, "init.energy")
 
 
-def _start(target: nn.Module, net: str, run: Path, facts: Mapping[str, Any], key: str) -> None:
+def _copy_net(target: nn.Module, net: str, run: Path, facts: Mapping[str, Any], key: str) -> None:
     """Copy one net, `energy` or `inference_net`, from a run.
 
-    Weights are valid only for the vocabulary and labels of their training: `facts` must equal the run's. `key` names
+    Weights are valid only for the vocabulary and labels of their training, so `facts` must equal the run's. `key` names
     the setting in messages.
     """
     try:
-        other = RunFolder.open(run)
-        theirs = other.facts()
-        saved = select_below(net, other.weights())
-        if not saved:
+        folder = RunFolder.open(run)
+        run_facts = folder.facts()
+        saved_tensors = select_below(net, folder.weights())
+        if not saved_tensors:
             raise ConfigError(f"{key}: the run {run} has no {net}")
-        wanted = list_tensors(target)
+        tensors = list_tensors(target)
         # The inner net of an optimiser over y may have been trained without it; learned step sizes start anew.
-        inner = select_below("net", wanted)
-        if inner and not any(name.startswith("net.") for name in saved):
-            wanted = inner
-        copy_tensors(saved, wanted, run)
+        inner_tensors = select_below("net", tensors)
+        if inner_tensors and not any(name.startswith("net.") for name in saved_tensors):
+            tensors = inner_tensors
+        copy_tensors(saved_tensors, tensors, run)
     except RunError as error:
         raise ConfigError(f"{key}: {error}") from error
-    for name in sorted(facts.keys() & theirs.keys()):
-        if facts[name] != theirs[name]:
+    for name in sorted(facts.keys() & run_facts.keys()):
+        if facts[name] != run_facts[name]:
             raise ConfigError(f"{key}: the run {run} was trained with other {name} (see its vocabulary.json)")
 
 
@@ -115,8 +115,8 @@ def build_first(experiment: Experiment, own_data: Given | None = None) -> Built:
 def build_again(
     experiment: Experiment, folder: RunFolder, accelerator: Accelerator, registry: Registry, console: Console
 ) -> Built:
-    """The parts of a run that is resumed, and notes on what differs since it began."""
-    path, before = folder.path, folder.environment()
+    """The parts of a resumed run; prints notes on differences since the run began."""
+    path, record = folder.path, folder.environment()
     seed_everything(experiment.seed)
     try:
         built = build(experiment)
@@ -127,35 +127,35 @@ def build_again(
                 raise
             console.print(f"note: {error}; a stage that restarts will start from other weights")
     except (ConfigError, DataError) as error:
-        began = before.get("working_folder", str(Path.cwd()))
-        if began == str(Path.cwd()):
+        original_folder = record.get("working_folder", str(Path.cwd()))
+        if original_folder == str(Path.cwd()):
             raise
         raise ConfigError(
-            f"{error}\nThe run began in {began}; paths of its config are relative to that folder"
+            f"{error}\nThe run began in {original_folder}; paths of its config are relative to that folder"
         ) from error
-    if not before and accelerator.is_main_process:  # killed before it was written
+    if not record and accelerator.is_main_process:  # the run was killed before it wrote its environment
         describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
-    now = built.task.checksums() | _collect_checksums(built)
-    then = before.get("data_sha256", {}) | before.get("files_sha256", {})
-    changed = [name for name, digest in then.items() if now.get(name) != digest]
-    if changed:
-        raise ConfigError(f"{path} can't be resumed: files it reads changed since it began: {', '.join(changed)}")
-    installed = packages()
-    for name, version in before.get("packages", {}).items():
-        if (current := installed.get(name)) != version:
-            console.print(f"note: the run began with {name} {version}; installed now: {current}")
+    checksums = built.task.checksums() | _collect_checksums(built)
+    old_checksums = record.get("data_sha256", {}) | record.get("files_sha256", {})
+    changed_names = [name for name, digest in old_checksums.items() if checksums.get(name) != digest]
+    if changed_names:
+        raise ConfigError(f"{path} can't be resumed: files it reads changed since it began: {', '.join(changed_names)}")
+    installed_versions = packages()
+    for name, version in record.get("packages", {}).items():
+        if (current_version := installed_versions.get(name)) != version:
+            console.print(f"note: the run began with {name} {version}; installed now: {current_version}")
     return built
 
 
 def make_ready(experiment: Experiment, built: Built, accelerator: Accelerator) -> Ready:
-    """The run of these parts; errors of stages are raised before there is a folder."""
+    """A run of these parts that is ready to train; errors of stages are raised before the folder exists."""
     with translate_memory_errors("moving the nets to their device", "choose smaller ones"):
         built.model.to(accelerator.device)
     with translate_mistakes():
         stages = built.trainer.stages(built.model, built.task)
     if not (isinstance(stages, Sequence) and all(isinstance(stage, Stage) for stage in stages)):
-        found = f"{type(built.trainer).__name__}.stages returned {stages!r:.80}"
-        raise PluginError(f"{found}; expected a list of stages, spen_plugins.Stage")
+        message = f"{type(built.trainer).__name__}.stages returned {stages!r:.80}"
+        raise PluginError(f"{message}; expected a list of stages, spen_plugins.Stage")
     recipe = Recipe(built.model, built.task, stages, built.trainer.config, experiment.seed)
     return Ready(experiment, built, recipe, accelerator)
 
@@ -179,7 +179,7 @@ def describe(
 
 
 def _collect_checksums(built: Built) -> dict[str, str]:
-    """sha256 of files that the trainer, the model's parts and the task's rules were read from, by path."""
+    """sha256 of the files that the trainer, the model's parts and the task's rules read, by path."""
     checksums = built.trainer.checksums()
     if isinstance(built.task, TakesRules):
         checksums = checksums | built.task.rule_checksums()

@@ -1,4 +1,4 @@
-"""One run from config to scores: build, train, evaluate once, write the folder."""
+"""One run from config to scores: it builds, trains, evaluates once, and writes the folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from spen_plugins.task import Task
 from spen_plugins.task_parts import PartlyLabelled, TakesExamples
 
 TOGETHER = "together.json"
-"""File of a folder whose runs are trained together: their names."""
+"""File of a folder whose runs are trained together; it holds their names."""
 
 
 def run(
@@ -52,11 +52,11 @@ def run(
 
     Args:
         config: the evaluated config.
-        source: its file, for messages.
+        source: the config's file, for messages.
         out: the run folder, new or empty; by default a dated one below `runs/`.
         options: device, output and checkpoints.
         test: if true, the test part is scored; false for hyperparameter search.
-        after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
+        after_epoch: called with the history record of every epoch; it may raise a `RunError` to end the run.
         own_data: the examples, if the config's task has them in memory; None: the task loads its files.
     """
     registry = Registry()
@@ -96,12 +96,12 @@ def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
 
 
 def _hold(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager[None]:
-    """Keep other runs out of a folder; the main process does, for all of this run."""
+    """Lock a folder against other runs; the main process does it for all processes of this run."""
     return locked(folder.path) if accelerator.is_main_process else nullcontext()
 
 
 def choose_folder(source: str) -> Path:
-    """`runs/<config>-<date>-<time>`, numbered if that is taken."""
+    """`runs/<config>-<date>-<time>`, numbered if that path exists."""
     stem = f"{Path(source).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     candidates = (Path("runs") / (stem + suffix) for suffix in ("", *(f"-{i}" for i in range(2, 1000))))
     return next(path for path in candidates if not path.exists())
@@ -117,10 +117,10 @@ def _train(
     notes: Sequence[str] = (),
 ) -> Path:
     model, task, accelerator, seed = ready.built.model, ready.built.task, ready.accelerator, ready.experiment.seed
-    if accelerator.process_index:  # own dropout and samples, but the same weights in all processes
+    if accelerator.process_index:  # each process has its own dropout and samples, but all have the same weights
         seed_everything(seed + 1_000_003 * accelerator.process_index)
     console = Console(options.told, quiet=options.quiet or not accelerator.is_main_process)
-    afterwards = _advice(task, folder, accelerator)
+    afterwards = _write_advice(task, folder, accelerator)
     with Reporter(console, task.selection) as reporter, training(afterwards) as stop:
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
@@ -137,7 +137,7 @@ def _train(
 
 
 def _note_unused_examples(built: Built) -> list[str]:
-    """A warning if the config gives training examples without gold to a trainer that learns nothing from them."""
+    """A warning if the config has training examples without gold, and its trainer learns nothing from them."""
     keys = built.task.keys_without_gold if isinstance(built.task, PartlyLabelled) else ()
     if not keys or "energy_loss" in built.trainer.needs or not any(True for _ in built.model.parameters()):
         return []
@@ -150,17 +150,17 @@ def _note_unused_examples(built: Built) -> list[str]:
 
 
 def _note_untrained_energy(ready: Ready) -> list[str]:
-    """A warning if the energy keeps the weights that it was drawn with."""
-    model, owned = ready.built.model, ready.recipe.owned.values()
-    trained = {id(model.get_parameter(name)) for stage in owned for names in stage.values() for name in names}
-    own = [] if model.energy is None else [p for p in model.energy.parameters() if p.requires_grad]
-    if not own or ready.experiment.init.energy is not None or any(id(parameter) in trained for parameter in own):
+    """A warning if the energy keeps its initial random weights."""
+    model, owned_names = ready.built.model, ready.recipe.owned.values()
+    trained_ids = {id(model.get_parameter(name)) for stage in owned_names for names in stage.values() for name in names}
+    parameters = [] if model.energy is None else [p for p in model.energy.parameters() if p.requires_grad]
+    if not parameters or ready.experiment.init.energy is not None or any(id(p) in trained_ids for p in parameters):
         return []
     return ["warning: this training does not train the energy; omit it, or choose a method or trainer that trains it"]
 
 
-def _advice(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
-    """Advice to the user of a run that was stopped."""
+def _write_advice(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
+    """Advice on how to continue a stopped run."""
     if isinstance(task, TakesExamples) and task.in_memory:
         return "Its examples were given in Python and are not stored: train again"
     launcher = ", started as this run was" if accelerator.num_processes > 1 else ""

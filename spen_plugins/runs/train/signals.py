@@ -1,4 +1,4 @@
-"""Signals and errors that stop a run, and how to go on then."""
+"""Signals and errors that stop a run, with advice on how to continue."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from spen_plugins.loop.torch_modes import translate_memory_errors
 
 @contextmanager
 def interrupts() -> Iterator[threading.Event]:
-    """The first Ctrl-C (or SIGTERM) asks the loop to save and stop; a second one stops at once."""
+    """Makes the first Ctrl-C (or SIGTERM) ask the loop to save and stop; a second one stops at once."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = {number: handler for number, handler in handlers.items() if handler is not None}  # None: not Python's own
+    # A handler that Python did not set is None, and can't be restored.
+    restorable = {number: handler for number, handler in handlers.items() if handler is not None}
 
-    def ask(number: int, _: Any) -> None:
+    def request_stop(number: int, _: Any) -> None:
         stop.set()
-        signal.signal(number, before[number])
+        signal.signal(number, restorable[number])
 
-    for number in before:
-        signal.signal(number, ask)
+    for number in restorable:
+        signal.signal(number, request_stop)
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in restorable.items():
             signal.signal(number, handler)
 
 
 @contextmanager
 def training(afterwards: str) -> Iterator[threading.Event]:
-    """As `interrupts`, for a loop that trains: an error that stops it ends in a sentence on how to go on, `afterwards`,
-    and memory that runs out, or a mistake in a component, is an error, too."""
+    """`interrupts` for a training loop: errors that stop it end in `afterwards`, a sentence on how to continue. Also
+    translates running out of memory, and mistakes in components, to errors."""
     try:
         with interrupts() as stop, translate_memory_errors("training"), translate_mistakes():
             yield stop
@@ -50,7 +51,7 @@ def training(afterwards: str) -> Iterator[threading.Event]:
 
 @contextmanager
 def last_evaluation(afterwards: str) -> Iterator[None]:
-    """Inside, Ctrl-C is an error that says how to go on: training is done."""
+    """Translates Ctrl-C to an error that says how to continue, because training is done."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Finished runs that teach: those that `init.energy` names become the nets of the energy."""
+"""Finished runs as teachers: the runs in `init.energy` become the nets of the energy."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ from spen_plugins.runs.folder.folder import RunFolder, open_runs, read_methods
 
 
 def add_teachers(experiment: Experiment, registry: Registry) -> Experiment:
-    """The experiment whose energy has the inference nets of the runs in `init.energy`, if it is one of runs.
+    """The experiment with the inference nets of the runs in `init.energy` in its energy, if the energy takes runs.
 
-    A folder of several methods is the run, or the mean of runs, that it predicts with; a folder of seeds is all of its
-    runs. `init.energy` then names each of them.
+    A folder of several methods stands for the run, or the mean of runs, that it predicts with; a folder of seeds stands
+    for all of its runs. The returned experiment's `init.energy` names each of them.
 
     Raises:
-        ConfigError: there is no run, or one is not finished, is of another task, or predicts by an energy.
+        ConfigError: there is no run, or a run is not finished, has another task, or predicts by an energy.
     """
-    energy, named = experiment.energy, experiment.init.energy
-    if energy is None or not energy.cls.takes_runs or named is None or energy.parts:
+    energy, paths = experiment.energy, experiment.init.energy
+    if energy is None or not energy.cls.takes_runs or paths is None or energy.parts:
         return experiment
-    runs = list_teachers([named] if isinstance(named, str) else named)
+    runs = list_teachers([paths] if isinstance(paths, str) else paths)
     nets = {}
     for name, run in zip(name_runs([run.path for run in runs]), runs, strict=True):
         source = str(run.path / "config.json")
         teacher = check(run.config(), source, registry)
-        node, task, own = teacher.inference_net, teacher.task.type, experiment.task.type
-        if task != own:
-            raise ConfigError(f"init.energy: {run.path} is a run of task {task!r}; expected runs of this task, {own!r}")
+        node, task, expected = teacher.inference_net, teacher.task.type, experiment.task.type
+        if task != expected:
+            raise ConfigError(
+                f"init.energy: {run.path} is a run of task {task!r}; expected runs of this task, {expected!r}"
+            )
         check_alone(node.cls, f"init.energy: {run.path}")
         nets[name] = parse(registry, "inference_net", node.table(whole=True), f"energy.nets.{name}", source)
     init = experiment.init.model_copy(update={"energy": [str(run.path) for run in runs]})
@@ -47,35 +49,35 @@ def add_teachers(experiment: Experiment, registry: Registry) -> Experiment:
 
 
 def list_teachers(paths: Sequence[str]) -> list[RunFolder]:
-    """The finished runs in run folders and folders of them."""
+    """The finished runs in run folders and in folders of runs."""
     runs = []
     for path in map(Path, paths):
-        inner = [RunFolder.open(path, mean=True)] if read_methods(path) else open_runs(path)
-        if not inner:
+        folder_runs = [RunFolder.open(path, mean=True)] if read_methods(path) else open_runs(path)
+        if not folder_runs:
             raise ConfigError(f"init.energy: {path} is neither a run folder nor a folder of runs")
-        if left := next((run for run in inner if run.metrics() is None), None):
+        if unfinished := next((run for run in folder_runs if run.metrics() is None), None):
             raise ConfigError(
-                f"init.energy: {left.path} has no scores yet; resume with: spen-run --resume {quote(str(path))}"
+                f"init.energy: {unfinished.path} has no scores yet; resume with: spen-run --resume {quote(str(path))}"
             )
-        runs += inner
+        runs += folder_runs
     return runs
 
 
 def describe_teachers(experiment: Experiment) -> dict[str, Any]:
-    """For the environment of a run: the seconds of training of each run that teaches it, none otherwise."""
-    named = experiment.init.energy
-    if experiment.energy is None or not experiment.energy.cls.takes_runs or not isinstance(named, list):
+    """An entry for a run's environment: the training seconds of each run that teaches it; empty without teachers."""
+    paths = experiment.init.energy
+    if experiment.energy is None or not experiment.energy.cls.takes_runs or not isinstance(paths, list):
         return {}
-    return {"teachers": {run: sum(record["seconds"] for record in RunFolder(Path(run)).times()) for run in named}}
+    return {"teachers": {run: sum(record["seconds"] for record in RunFolder(Path(run)).times()) for run in paths}}
 
 
 def name_runs(runs: Sequence[Path]) -> list[str]:
-    """Names of runs for a config: their paths below the folder that all have in common."""
+    """Names of runs for a config: their paths below their common folder."""
     paths = [run.resolve() for run in runs]
-    above = Path(os.path.commonpath([path.parent for path in paths]))
+    parent = Path(os.path.commonpath([path.parent for path in paths]))
     names: list[str] = []
     for path in paths:
-        name = re.sub(r"[^\w-]+", "-", "-".join(path.relative_to(above).parts))
+        name = re.sub(r"[^\w-]+", "-", "-".join(path.relative_to(parent).parts))
         if hasattr(nn.ModuleDict(), name):
             name = f"run-{name}"
         names.append(name if name not in names else f"{name}-{len(names)}")

@@ -30,15 +30,15 @@ def train(
     held_out: float = HELD_OUT,
     **arguments: Any,
 ) -> Predictor:
-    """Train and evaluate what a config describes, as `spen-run` does, and load the finished run.
+    """Train and evaluate a config, like `spen-run`, and load the finished run.
 
         sp.train("labels", data="bibtex", method="nce", **{"trainer.epochs": 3})
         sp.train("labels", data=(X, Y), out="runs/mine")
 
-    The random states of Python, NumPy and torch, torch's deterministic mode and its current GPU are left as they were.
+    The random states of Python, NumPy and torch, torch's deterministic mode and its current GPU are restored.
 
     Args:
-        config: the name of a config that ships, a `.jsonnet`, `.json` or `.yaml` file, or an evaluated config.
+        config: the name of a shipped config, a `.jsonnet`, `.json` or `.yaml` file, or an evaluated config.
         data: the config's argument of this name; or the examples themselves: a pair of inputs and outputs, or such a
             pair for each of "train", "validation" and "test". For label sets, inputs are vectors `(n, features)` (an
             array, a matrix of scipy.sparse or a DataFrame) or a list of strings; outputs are a matrix `(n, labels)` of
@@ -49,8 +49,8 @@ def train(
         device: "cpu", "cuda", "cuda:1", "mps", for training and prediction; by default the best available for training,
             and the CPU for prediction.
         quiet: if true, nothing is printed.
-        held_out: share of the training examples that validate if examples are given without a part "validation"; chosen
-            by `seed`, so that each label or tag has its share.
+        held_out: share of the training examples used for validation if `data` has examples but no part "validation";
+            chosen by `seed` and stratified by label or tag.
         arguments: the config's other arguments, and dotted keys of the evaluated config.
 
     Returns:
@@ -63,22 +63,22 @@ def train(
     own_data = None
     if data is not None and not isinstance(data, (str, Path)):
         own_data = Given(data if isinstance(data, Mapping) else {"train": data}, held_out)
-        data = "files"  # the numbers of one's own data
+        data = "files"  # selects the settings for a user's own data
         if isinstance(config, Mapping) or "data" not in [parameter.name for parameter in parameters(config)]:
             data = None
     arguments = arguments if data is None else {"data": data, **arguments}
-    evaluated = evaluate(config, {name: _text(name, value) for name, value in arguments.items()})
+    evaluated = evaluate(config, {name: _write_argument(name, value) for name, value in arguments.items()})
     source = "config" if isinstance(config, Mapping) else str(config)
     if own_data is not None:
         evaluated = _mark_in_memory(evaluated, source)
     with restore_settings(device):
-        place = None if out is None else Path(out)
-        path = runner.run(evaluated, source, place, RunOptions(device, quiet), own_data=own_data)
+        folder = None if out is None else Path(out)
+        path = runner.run(evaluated, source, folder, RunOptions(device, quiet), own_data=own_data)
     return load(path, device or "cpu")
 
 
-def _text(name: str, value: Any) -> str:
-    """An argument as on the command line."""
+def _write_argument(name: str, value: Any) -> str:
+    """An argument's text on a command line."""
     if isinstance(value, Path):
         value = str(value)
     if hasattr(value, "tolist"):  # a number or an array of NumPy
@@ -90,7 +90,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _mark_in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
-    """The config, which says that its task's examples are given in Python."""
+    """The config, marked as one whose task gets its examples in Python."""
     task = check(config, source, Registry()).task
     if not issubclass(task.cls, TakesExamples):
         raise ConfigError(

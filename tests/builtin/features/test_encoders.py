@@ -103,7 +103,7 @@ def test_an_indexer_knows_what_it_knew_when_it_grows_and_after_it_forgets(monkey
     for i in (97, 0, 50):
         again = indexer.collate([words[i : i + 3]])
         assert all(torch.equal(again[name], one_by_one[i][name]) for name in (AFFIXES.name, "words.hashed:50"))
-    assert len(indexer._known) < 100
+    assert len(indexer._word_indices) < 100
 
 
 def test_hashed_words_are_folded_and_lie_within_the_table():

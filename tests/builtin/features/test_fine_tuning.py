@@ -303,7 +303,7 @@ def test_stored_vectors_go_with_the_weights_they_are_of(task, tmp_path) -> None:
     network.load_state_dict({name: value + 0.1 * value.abs() for name, value in network.state_dict().items()})
     assert not torch.allclose(network(x), before) and len(ran) == 2 * x.size
     assert network.double()(x).dtype == torch.float64
-    assert not copy.deepcopy(network)._stored and network._stored
+    assert not copy.deepcopy(network)._store and network._store
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "electra", "deberta-v2"])

@@ -182,7 +182,7 @@ def test_a_format_is_recognised_by_its_content(write, name):
         found = read_roles(path)
         check(found)
         assert found.format.startswith(format_)
-        assert found.said == f"read as {found.format}: 3 sentences, 3 predicates"
+        assert found.description == f"read as {found.format}: 3 sentences, 3 predicates"
 
 
 GIVE = json.dumps({"words": ["Anna", "gave"], "predicates": [{"index": 1, "sense": "give.01", "lemma": "give"}]})

@@ -402,7 +402,7 @@ def test_spans_inside_words_are_widened_with_a_warning(tmp_path):
     path.write_text(lines({"text": "Anna's in New York ", "label": [[0, 6, "PER"], [10, 17, "LOC"]]}))
     found = read_tagged(config(scheme="bio"), path, gold=True)
     assert found.sentences[0].tags == ("B-PER", "I-PER", "O", "B-LOC", "I-LOC")
-    assert found.said.endswith("warning: 1 span was widened to word boundaries, such as 'New Yor' to 'New York'")
+    assert found.description.endswith("warning: 1 span was widened to word boundaries, such as 'New Yor' to 'New York'")
 
 
 def test_lists_under_names_of_the_users(tmp_path):

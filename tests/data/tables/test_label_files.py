@@ -350,7 +350,7 @@ def test_carving_keeps_to_the_labels_and_to_itself() -> None:
     assert one == two and len(one.validation) == 40
     assert sorted([*one.train, *one.validation]) == list(range(200))
     assert sum("b" in rows[row] for row in one.validation) == 10
-    assert "40 of the 200 rows of x.csv" in one.said and "seed 0" in one.said
+    assert "40 of the 200 rows of x.csv" in one.description and "seed 0" in one.description
     assert len(carve([{"a"}] * 2000, "x").validation) == 200
     kept = carve([{"a"}, None, {"a"}, None], "x")
     assert {1, 3} < set(kept.train) and len(kept.validation) == 1
@@ -372,7 +372,7 @@ def test_carving_keeps_to_the_labels_and_to_itself() -> None:
 )
 def test_carving_keeps_to_a_share(rows: int, share: float, size: int, folds: str) -> None:
     kept = carve([{"a"} if i % 2 else {"b"} for i in range(rows)], "x", share=share)
-    assert (len(kept.validation), kept.folds) == (size, folds) and folds in kept.said
+    assert (len(kept.validation), kept.folds) == (size, folds) and folds in kept.description
     assert abs(sum(row % 2 for row in kept.validation) - size / 2) <= max(1, 0.05 * size)
 
 
@@ -446,7 +446,7 @@ TOXIC = 'id,comment_text,toxic,mild\n1,"a, b\nc",1,0\n2,d,0,0\n3,"said ""e""",tr
 def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, said: str) -> None:
     found = read_texts(Path(written(tmp_path / "x.txt", text)), layout)
     assert [tuple(row) for row in found.rows] == rows
-    assert re.search(said, found.said)
+    assert re.search(said, found.description)
 
 
 @pytest.mark.parametrize(
@@ -610,7 +610,9 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
         ("is_*", [("is_a", "is_b"), (), ("is_a",)]),
     ):
         found = read_texts(path, Layout(labels=labels))
-        assert [row.labels for row in found.rows] == wanted and found.said.startswith("Parquet, texts in column 'text'")
+        assert [row.labels for row in found.rows] == wanted and found.description.startswith(
+            "Parquet, texts in column 'text'"
+        )
         assert [(row.text, row.line) for row in found.rows] == [("a, b", 1), ("c", 2), ("d", 3)]
     for layout, said in (
         (Layout("numbers"), r":1: found the list \['3'\] in column 'numbers'; expected a text"),

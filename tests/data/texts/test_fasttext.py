@@ -31,7 +31,7 @@ def written(path: Path, lines: list[str]) -> Path:
 @pytest.mark.parametrize("name", ["x.txt", "x.tsv", "x.csv", "x.train"])
 def test_labels_lose_their_prefix(tmp_path: Path, name: str) -> None:
     found = read_texts(written(tmp_path / name, [*LINES, "no label here"]), Layout())
-    assert found.said == "fastText"
+    assert found.description == "fastText"
     assert [row.labels for row in found.rows] == [
         ("sport", "music"),
         ("sport",),
@@ -75,7 +75,7 @@ def test_their_splits_are_stratified_by_labels(tmp_path: Path) -> None:
     "lines", [["a text about __label__ marks\tjoy", "another text\tfear"], ["text,label", "one,__label__a"]]
 )
 def test_other_files_stay_what_they_are(tmp_path: Path, lines: list[str]) -> None:
-    assert read_texts(written(tmp_path / "x", lines), Layout()).said != "fastText"
+    assert read_texts(written(tmp_path / "x", lines), Layout()).description != "fastText"
 
 
 def test_columns_that_are_named_go_before_fasttext(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_labels_before_texts_are_answered_with_the_settings(tmp_path: Path, sepa
     ids=["labels", "many labels", "short texts", "words"],
 )
 def test_texts_before_labels_stay_tsv(tmp_path: Path, lines: list[str]) -> None:
-    assert read_texts(written(tmp_path / "x.tsv", lines), Layout()).said == "TSV"
+    assert read_texts(written(tmp_path / "x.tsv", lines), Layout()).description == "TSV"
 
 
 def test_a_run_with_named_columns_reads_them_where_the_file_lacks_these(tmp_path: Path) -> None:

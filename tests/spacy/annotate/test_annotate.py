@@ -665,9 +665,9 @@ def test_a_file_changed_in_between_is_no_part_of_a_shard(
 
 def test_memory_depends_on_no_input() -> None:
     stream = (Document("a", row, "x" * 300, {}) for row in range(3000))
-    groups = [len(group) for group in shards._group(stream)]
+    groups = [len(group) for group in shards._group_documents(stream)]
     assert sum(groups) == 3000 and max(groups) * 300 <= shards.CHARACTERS + 300
-    many = [len(group) for group in shards._group(Document("a", row, "", {}) for row in range(4500))]
+    many = [len(group) for group in shards._group_documents(Document("a", row, "", {}) for row in range(4500))]
     assert many == [shards.DOCUMENTS, shards.DOCUMENTS, 500]
 
 

@@ -1,4 +1,4 @@
-"""Reads citations, one a line, whose fields are tagged inline, and anystyle's XML.
+"""Reads citations, one per line, with fields tagged inline, and anystyle's XML.
 
     <author> W. Landi and B. G. Ryder. </author> <title> Aliasing with and without pointers. </title>
 
@@ -33,7 +33,7 @@ FIELDS = (
 """The fields of Cora (Seymore, McCallum & Rosenfeld 1999)."""
 
 GAP = "gap"
-"""The column that says what stands before a token: its values are `GAPS`."""
+"""The column of the white space before a token; its values are `GAPS`."""
 GLUED, SPACE, BREAK = GAPS = ("glued", "space", "break")
 """No white space; white space; white space after punctuation, or the beginning."""
 
@@ -48,7 +48,7 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
     """All citations of a file; those of a file that ends in `.xml` (anystyle's) without tags.
 
     The tag of a token is its field. Punctuation outside of fields belongs to the field before it; `<br>` is skipped.
-    `DataError` for an unknown field, and with `gold` where there is none.
+    `DataError` for an unknown field, and, with `gold`, for a line without fields.
     """
     if path.suffix.lower() == ".xml":
         if gold:
@@ -57,15 +57,15 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
     sentences = []
     for number, line in enumerate(read_lines(path), 1):
         if line.strip():
-            pieces = list(_pieces(path, number, line, fields, gold))
+            pieces = list(_split_pieces(path, number, line, fields, gold))
             if any(text.strip() for _, text in pieces):
                 sentences.append(tagged(pieces, number))
     return sentences
 
 
 def citation(text: str, fields: Collection[str] = FIELDS) -> TaggedSentence:
-    """The citation of one text, with or without tags; `DataError` as of `read_citations`."""
-    return tagged(list(_pieces("input", None, text, fields, gold=False)))
+    """The citation of one text, with or without tags; `DataError` as in `read_citations`."""
+    return tagged(list(_split_pieces("input", None, text, fields, gold=False)))
 
 
 def drop_markup(line: str, fields: Collection[str] = FIELDS) -> str:
@@ -73,52 +73,54 @@ def drop_markup(line: str, fields: Collection[str] = FIELDS) -> str:
     return line if any(tag[2] in fields for tag in _TAG.finditer(line)) else _TAG.sub(" ", line)
 
 
-def _pieces(
+def _split_pieces(
     path: object, number: int | None, line: str, fields: Collection[str], gold: bool
 ) -> Iterator[tuple[str | None, str]]:
     """Each field and its text, in order; the field is None in a line without tags."""
-    shown = shorten(line.strip(), 100)
+    excerpt = shorten(line.strip(), 100)
     tags = [tag for tag in _TAG.finditer(line) if tag[2] != _LINE_BREAK]
     if not tags:
         if gold:
-            raise DataError(path, number, f"no field in {shown}", "fields, as in <author> A. Writer. </author>")
+            raise DataError(path, number, f"no field in {excerpt}", "fields, as in <author> A. Writer. </author>")
         yield None, _TAG.sub(" ", line)
         return
-    last, at = None, 0
+    last_field, end = None, 0
     for opening, closing in zip(tags[::2], [*tags[1::2], None], strict=False):
         name = opening[2]
         if name not in fields:
-            known = f"one of {', '.join(fields)}.{did_you_mean(name, fields)}"
-            raise DataError(path, number, f"field <{name}> in {shown}", known)
+            expected = f"one of {', '.join(fields)}.{did_you_mean(name, fields)}"
+            raise DataError(path, number, f"field <{name}> in {excerpt}", expected)
         if opening[1] or closing is None or not closing[1] or closing[2] != name:
             tag = opening[0] + ("" if closing is None else f" before {closing[0]}")
-            raise DataError(path, number, f"{tag} in {shown}", f"<{name}> … </{name}>, one field after the other")
-        yield from _read_punctuation(path, number, line[at : opening.start()], last or name, shown)
+            raise DataError(path, number, f"{tag} in {excerpt}", f"<{name}> … </{name}>, one field after the other")
+        yield from _read_punctuation(path, number, line[end : opening.start()], last_field or name, excerpt)
         yield name, line[opening.end() : closing.start()]
-        last, at = name, closing.end()
-    assert last is not None
-    yield from _read_punctuation(path, number, line[at:], last, shown)
+        last_field, end = name, closing.end()
+    assert last_field is not None
+    yield from _read_punctuation(path, number, line[end:], last_field, excerpt)
 
 
-def _read_punctuation(path: object, number: int | None, text: str, field: str, shown: str) -> Iterator[tuple[str, str]]:
+def _read_punctuation(
+    path: object, number: int | None, text: str, field: str, excerpt: str
+) -> Iterator[tuple[str, str]]:
     """Punctuation between two fields, which belongs to `field`."""
     text = _TAG.sub(" ", text).strip()
     if re.search(r"\w", text):
-        raise DataError(path, number, f"{shorten(text)} outside of fields, in {shown}", "all words within fields")
+        raise DataError(path, number, f"{shorten(text)} outside of fields, in {excerpt}", "all words within fields")
     if text:
         yield field, text
 
 
 def tagged(pieces: Sequence[tuple[str | None, str]], line: int | None = None) -> TaggedSentence:
-    """The citation of these fields and their texts, in order; a field is None where it is unknown."""
+    """The citation of these fields and their texts, in order; an unknown field is None."""
     words: list[str] = []
     gaps: list[str] = []
     tags: list[str | None] = []
     for field, text in pieces:
         end = -1
         for token in _TOKEN.finditer(text):
-            glued = token.start() == end
-            gaps.append(GLUED if glued else BREAK if not words or words[-1] in _ENDS else SPACE)
+            is_glued = token.start() == end
+            gaps.append(GLUED if is_glued else BREAK if not words or words[-1] in _ENDS else SPACE)
             words.append(token[0])
             tags.append(field)
             end = token.end()

@@ -1,6 +1,6 @@
 """Rules for words of citations: each names the fields that a token under it may have.
 
-They are written from general knowledge and the first 50 citations of Cora alone.
+They come from general knowledge and the first 50 citations of Cora only.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OPENING = {'"': '"', "“": "”", "`": "'", "‘": "’", "«": "»"}
 
 
 def find_rules(words: Sequence[str], gaps: Sequence[str]) -> tuple[str, ...]:
-    """The rule of each token, or `NONE`, by what stands before each; where several hold, the first of `RULES`."""
+    """The rule of each token, or `NONE`, given the gaps before them; if several match, the first of `RULES`."""
     words = list(words)
     lower = [word.lower() for word in words]
     places: dict[str, set[int]] = {name: set() for name in RULES}
@@ -84,12 +84,12 @@ def find_rules(words: Sequence[str], gaps: Sequence[str]) -> tuple[str, ...]:
 def _match_number(
     words: Sequence[str], lower: Sequence[str], gaps: Sequence[str], i: int
 ) -> Iterator[tuple[str, Iterable[int]]]:
-    """The rule of pages, years and volumes that holds from a token on, and its tokens."""
+    """The rule of pages, years and volumes that matches from a token on, and its tokens."""
     word, number = lower[i], _find_number(lower, i)
     if word in ("pp", "pages", "page", "p") and number is not None:
-        yield "pages", range(i, _end_pages(words, i + 1))
+        yield "pages", range(i, _find_pages_end(words, i + 1))
     elif word.isdigit() and _is_range(words, i) and not _YEAR.fullmatch(word):
-        yield "pages", range(i, _end_pages(words, i))
+        yield "pages", range(i, _find_pages_end(words, i))
     elif _YEAR.fullmatch(word):
         yield "year", _extend(words, gaps, i)
     elif word in ("vol", "volume", "no", "number") and number is not None:
@@ -101,36 +101,36 @@ def _match_number(
 def _match_word(
     words: Sequence[str], lower: Sequence[str], gaps: Sequence[str], i: int
 ) -> Iterator[tuple[str, Iterable[int]]]:
-    """The rules of months, editors and listed words that hold for a token, and its tokens."""
+    """The rules of months, editors and listed words that match a token, and their tokens."""
     word, is_capital = lower[i], words[i][0].isupper()
     if word in _MONTHS and is_capital and (word != "may" or _is_year(lower, i + 1)):
         yield "month", _extend(words, gaps, i)
     elif word in ("editor", "editors", "eds", "edited") or (word == "ed" and "".join(lower[i + 1 : i + 2]) in ".)"):
         yield "editors", (i,)
-    for name, known in _LISTS.items():
-        if word in known and (words[i].isupper() if word in _CAPITALS_ONLY else is_capital or name == "state"):
+    for name, listed in _LISTS.items():
+        if word in listed and (words[i].isupper() if word in _CAPITALS_ONLY else is_capital or name == "state"):
             yield name, (i,)
 
 
 def _find_number(lower: Sequence[str], i: int) -> int | None:
-    """The next token, a full stop passed over, if it is a number."""
-    at = i + 2 if lower[i + 1 : i + 2] == ["."] else i + 1
-    return at if at < len(lower) and lower[at][0].isdigit() else None
+    """The index of the next token, after an optional full stop, if it is a number."""
+    index = i + 2 if lower[i + 1 : i + 2] == ["."] else i + 1
+    return index if index < len(lower) and lower[index][0].isdigit() else None
 
 
 def _is_range(words: Sequence[str], i: int) -> bool:
     """True if two numbers with a dash between them begin here."""
-    at = i + 1
-    while at < len(words) and words[at] in "-–—":
-        at += 1
-    return i + 1 < at < len(words) and words[at].isdigit() and len(words[at]) <= 5
+    index = i + 1
+    while index < len(words) and words[index] in "-–—":
+        index += 1
+    return i + 1 < index < len(words) and words[index].isdigit() and len(words[index]) <= 5
 
 
-def _end_pages(words: Sequence[str], start: int) -> int:
-    at = start
-    while at < len(words) and (words[at].isdigit() or words[at] in ".-–—"):
-        at += 1
-    return at
+def _find_pages_end(words: Sequence[str], start: int) -> int:
+    index = start
+    while index < len(words) and (words[index].isdigit() or words[index] in ".-–—"):
+        index += 1
+    return index
 
 
 def _is_year(lower: Sequence[str], i: int) -> bool:
@@ -138,7 +138,7 @@ def _is_year(lower: Sequence[str], i: int) -> bool:
 
 
 def _extend(words: Sequence[str], gaps: Sequence[str], i: int) -> range:
-    """A token and the brackets and full stops that touch it."""
+    """The range of a token and the brackets and full stops that touch it."""
     first = i - 1 if i and words[i - 1] == "(" and gaps[i] == GLUED else i
     last = i + 1
     while last < len(words) and gaps[last] == GLUED and words[last] in ").,":
@@ -173,7 +173,7 @@ def _find_quotation(words: Sequence[str]) -> range:
             start = i + 2 if word == "`" and words[i + 1 : i + 2] == ["`"] else i + 1
             for end in range(start + 3, len(words)):
                 if words[end] in (closing, '"'):
-                    double = words[end] == "'" and words[end + 1 : end + 2] == ["'"]
-                    return range(i, end + 1 + double)
+                    is_double = words[end] == "'" and words[end + 1 : end + 2] == ["'"]
+                    return range(i, end + 1 + is_double)
             return range(0)
     return range(0)

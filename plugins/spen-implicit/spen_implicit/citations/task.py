@@ -42,8 +42,8 @@ RULE = "rule"
 class Citations(SentenceTask, WithoutGold, sp.TakesRules):
     """Citation fields: words and punctuation -> a field for each.
 
-    Besides the words a feature network sees two columns: `gap`, what stands before a token, and `rule`, the rule for
-    words that holds for it (`rules.RULES`). The reward goes by these rules, or by those of `task.rules`.
+    Besides the words a feature network sees two columns: `gap`, the white space before a token, and `rule`, the rule
+    for words that it matches (`rules.RULES`). The reward uses these rules, or those of `task.rules`.
     """
 
     selection = "accuracy"
@@ -85,7 +85,7 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         return self._tagging.facts()
 
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
-        """With the votes of rules, as `spen_plugins.Rules`: each names the fields that a token may have."""
+        """The batch with the rules' votes, as in `spen_plugins.Rules`: each names the fields that a token may have."""
         batch = self._tagging.collate(examples, rows)
         if self.config.rules is None:
             rule = batch.x.inputs[RULE]
@@ -106,13 +106,13 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         return self._tagging.show(example)
 
     def read(self, path: str) -> list[TaggedExample]:
-        """Citations of a file, tagged inline or plain, one a line; or of anystyle's XML, without fields."""
-        where = sp.locate(path)
-        sentences = read_citations(where, self.config.fields, gold=False)
-        return [self._tagging.example(_apply_rules(sentence), where) for sentence in sentences]
+        """Citations of a file, tagged inline or plain, one per line; or of anystyle's XML, without fields."""
+        file = sp.locate(path)
+        sentences = read_citations(file, self.config.fields, gold=False)
+        return [self._tagging.example(_apply_rules(sentence), file) for sentence in sentences]
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
-        """A citation a line; tags that are no fields are dropped from a line without fields."""
+        """One citation per line; tags that are no fields are dropped from a line without fields."""
         return [self.parse(drop_markup(line, self.config.fields)) for line in sp.split_lines(raw.text) if line.strip()]
 
     def parse(self, item: Any) -> TaggedExample:
@@ -143,7 +143,7 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
     def predictions(
         self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[TaggedExample]
     ) -> list[dict[str, Any]]:
-        """Tags and scores as task `tagging`, and `fields`: each `field` with its `text`, in order."""
+        """Tags and scores as in task `tagging`, and `fields`: each `field` with its `text`, in order."""
         self._tagging.temperature = self.temperature
         predictions = self._tagging.predictions(proposal, batch, examples)
         for prediction, example in zip(predictions, examples, strict=True):
@@ -166,7 +166,7 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
     def _look_up(self, x: sp.X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Shape]:
         mask = y.new_ones(x.inputs[RULE].shape) if x.mask is None else x.mask.to(y.dtype)
         votes = x.inputs[sp.VOTES].to(y.dtype)
-        votes = votes - votes.amin(-1, keepdim=True)  # of votes against a field, for all others
+        votes = votes - votes.amin(-1, keepdim=True)  # votes against a field become votes for all others
         breaks = (x.inputs[GAP] == self._gaps[BREAK]).to(y.dtype)
         return mask, votes, breaks, self._shape
 
@@ -178,72 +178,72 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         return tagging
 
     def _compose(self, tagging: sp.Tagging) -> None:
-        """Set the composed task, and what follows from the columns and fields that it knows."""
+        """Sets the composed task, and the tables of its columns and fields."""
         self._tagging, self.space, self.inputs = tagging, tagging.space, tagging.inputs
         self._parts = {part: tagging.part(part) for part in sp.PARTS}
         self._read = FileParts({}, tagging.checksums(), list(tagging.notes()), None)
         values = tagging.facts()["columns"]
-        number = {field: i for i, field in enumerate(self.space.tags)}
+        numbers = {field: i for i, field in enumerate(self.space.tags)}
         # Columns number padding 0 and unknown values 1.
         self._gaps = {gap: i for i, gap in enumerate(values[GAP], 2)}
-        self._votes = torch.zeros(len(values[RULE]) + 2, len(number))
+        self._votes = torch.zeros(len(values[RULE]) + 2, len(numbers))
         for row, rule in enumerate(values[RULE], 2):
             for field in RULES.get(rule, ()):
-                if field in number:
-                    self._votes[row, number[field]] = 1
+                if field in numbers:
+                    self._votes[row, numbers[field]] = 1
         self._costs = torch.tensor([0.0, 0.0, *(COSTS[gap] for gap in values[GAP])])
-        known = [[number[f] for f in group if f in number] for group in _WHOLE]
-        self._shape = Shape(tuple(known[0]), tuple(tuple(group) for group in known if group))
+        groups = [[numbers[f] for f in group if f in numbers] for group in _WHOLE]
+        self._shape = Shape(tuple(groups[0]), tuple(tuple(group) for group in groups if group))
 
     def _read_parts(self) -> FileParts[TaggedSentence]:
         c = self.config
         if c.parts is not None:
-            read = self._cut()
+            file_parts = self._cut_parts()
         elif files := name_files(c, ["sample"]):
-            read = read_file_parts(files, self._read_file, lambda s: set(s.tags or ()), "fields")
+            file_parts = read_file_parts(files, self._read_file, lambda s: set(s.tags or ()), "fields")
         else:
             from spen_implicit.citations.samples import sample_citations
 
             parts = {part: ("the sample", citations) for part, citations in sample_citations().items()}
-            read = FileParts(parts, {}, [], "sample (synthetic)")
-        ruled: Parts = {
-            part: (where, list(map(_apply_rules, sentences))) for part, (where, sentences) in read.parts.items()
+            file_parts = FileParts(parts, {}, [], "sample (synthetic)")
+        parts_with_rules: Parts = {
+            part: (source, list(map(_apply_rules, sentences))) for part, (source, sentences) in file_parts.parts.items()
         }
 
         def read_plain(path: Path) -> tuple[list[TaggedSentence], str]:
             sentences = read_citations(path, c.fields, gold=False)
             return [_apply_rules(s) for s in sentences], f"{len(sentences):,} citations"
 
-        return hide_tags(c, read._replace(parts=ruled), read_plain)
+        return hide_tags(c, file_parts._replace(parts=parts_with_rules), read_plain)
 
     def _read_file(self, path: Path) -> tuple[list[TaggedSentence], str]:
         sentences = read_citations(path, self.config.fields)
         return sentences, f"{len(sentences):,} citations"
 
-    def _cut(self) -> FileParts[TaggedSentence]:
-        """The parts of `train` in its order, as many citations each as `parts` says."""
+    def _cut_parts(self) -> FileParts[TaggedSentence]:
+        """The parts of `train` in its order, with the numbers of citations of `parts`."""
         c = self.config
         if c.corpus is not None or named_files(c).keys() != {"train"}:
-            others = ", ".join(f"task.{key}" for key in ("corpus", *named_files(c)) if getattr(c, key) is not None)
-            raise sp.ConfigError(f"task.parts requires task.train and nothing else; found {others or 'no file'}")
-        where = sp.locate(c.train)
-        sentences = read_citations(where, c.fields)
+            keys = ", ".join(f"task.{key}" for key in ("corpus", *named_files(c)) if getattr(c, key) is not None)
+            raise sp.ConfigError(f"task.parts requires task.train and nothing else; found {keys or 'no file'}")
+        file = sp.locate(c.train)
+        sentences = read_citations(file, c.fields)
         if len(sentences) < sum(c.parts):
             raise sp.DataError(
-                where, None, f"{len(sentences)} citations", f"at least {sum(c.parts)}, the sum of task.parts"
+                file, None, f"{len(sentences)} citations", f"at least {sum(c.parts)}, the sum of task.parts"
             )
         ends = [0, c.parts[0], c.parts[0] + c.parts[1], sum(c.parts)]
-        parts: Parts = {part: (where, sentences[ends[i] : ends[i + 1]]) for i, part in enumerate(sp.PARTS)}
-        shared = shared_inputs({part: [s.words for s in each] for part, (_, each) in parts.items()})
+        parts: Parts = {part: (file, sentences[ends[i] : ends[i + 1]]) for i, part in enumerate(sp.PARTS)}
+        shared = shared_inputs({part: [s.words for s in part_sentences] for part, (_, part_sentences) in parts.items()})
         split = f"{c.train}, cut in its order: {' / '.join(map(str, c.parts))}"
-        return FileParts(parts, {c.train: sp.sha256(where)}, shared, split)
+        return FileParts(parts, {c.train: sp.sha256(file)}, shared, split)
 
 
 _WHOLE = (("author", "editor"), ("title",), ("date",))
-"""Groups of fields, one of each of which a citation should have; it begins with one of the first."""
+"""Groups of fields: a citation should have a field of each group, and begin with one of the first group."""
 
 
 def _apply_rules(sentence: TaggedSentence) -> TaggedSentence:
-    """The sentence with the column of rules."""
+    """The sentence with a column of rules."""
     rules = find_rules(sentence.words, sentence.columns[GAP])
     return replace(sentence, columns={**sentence.columns, RULE: rules})

@@ -3,9 +3,9 @@
 A *place* is a possible span. Places are numbered by the span's last word, then by its first one, so that those of a
 shorter sentence come first: a sentence of n words has n (n + 1) / 2.
 
-A tree is a set of labelled spans that do not cross, and its score the sum of theirs. Each tree counts once. In a chart
-of binary trees with an empty label of score 0 (Stern, Andreas & Klein 2017), a tree counts as often as it has
-binarisations. Here an empty span is never a right child, which leaves one of them.
+A tree is a set of labelled spans that do not cross, and its score is the sum of theirs. Each tree counts once. In a
+chart of binary trees with an empty label of score 0 (Stern, Andreas & Klein 2017), a tree counts as often as it has
+binarisations. Here an empty span is never a right child, which leaves one binarisation.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Reduce = Callable[[Tensor], Tensor]
 
 
 def count_places(words: int) -> int:
-    """Number of spans of so many words."""
+    """Number of spans in a sentence of `words` words."""
     return words * (words + 1) // 2
 
 
 def count_words(places: int) -> int:
-    """Words of the longest sentence that has no more than so many places."""
+    """Number of words of the longest sentence with at most `places` places."""
     words = int((2 * places) ** 0.5) + 1
     while count_places(words) > places:
         words -= 1
@@ -43,20 +43,20 @@ def find_ends(words: int) -> tuple[Tensor, Tensor]:
 
 @lru_cache(maxsize=1024)
 def sort_by_width(words: int) -> Tensor:
-    """The places of one word, then those of two, and so on, each by their first word, `(place,)`."""
+    """The places of one word, then those of two, and so on, each sorted by their first word, `(place,)`."""
     first, last = find_ends(words)
     return torch.argsort(last - first, stable=True)
 
 
 def fold(left: Tensor, right: Tensor, lengths: Tensor, reduce: Reduce) -> Tensor:
-    """Reduces the scores of all binary trees of each sentence, `(batch,)`; 0 of one without words.
+    """Reduces the scores of all binary trees of each sentence, `(batch,)`; 0 for a sentence without words.
 
-    With `log_sum` it is ln Z by the inside algorithm (Baker 1979), in O(n³); with `best` the score of the best tree
-    (CKY). All spans of one width are reduced at once.
+    With `log_sum` the result is ln Z by the inside algorithm (Baker 1979), in O(n³); with `best` it is the score of the
+    best tree (CKY). All spans of one width are reduced at once.
 
     Args:
         left, right: the score of each place as a left and as a right child, `(batch, place)`; the whole sentence counts
-            as a left one.
+            as a left child.
         lengths: words of each sentence, `(batch,)`.
     """
     words = count_words(left.shape[1])
@@ -64,16 +64,16 @@ def fold(left: Tensor, right: Tensor, lengths: Tensor, reduce: Reduce) -> Tensor
         return left.sum(1)
     order, widths = sort_by_width(words).to(left.device), list(range(words, 0, -1))
     lefts, rights = (scores.index_select(1, order).split(widths, 1) for scores in (left, right))
-    wholes = [lefts[0][:, 0]]
-    # Of wider spans, by their first word: parts that begin there, from one word on, and those that end with the span,
-    # down to one word.
-    begun, ended = lefts[0].unsqueeze(-1), rights[0].unsqueeze(-1)
-    for more_left, more_right in zip(lefts[1:], rights[1:], strict=True):
-        inside = reduce(begun[:, :-1] + ended[:, 1:])
-        begun = torch.cat([begun[:, :-1], (inside + more_left).unsqueeze(-1)], -1)
-        ended = torch.cat([(inside + more_right).unsqueeze(-1), ended[:, 1:]], -1)
-        wholes.append(begun[:, 0, -1])
-    value = torch.stack(wholes, 1).gather(1, (lengths.unsqueeze(1) - 1).clamp(min=0))[:, 0]
+    sentence_scores = [lefts[0][:, 0]]
+    # For each span, by its first word: the scores of its prefixes, from one word on, and of its suffixes, down to one
+    # word.
+    prefixes, suffixes = lefts[0].unsqueeze(-1), rights[0].unsqueeze(-1)
+    for left_scores, right_scores in zip(lefts[1:], rights[1:], strict=True):
+        inside_scores = reduce(prefixes[:, :-1] + suffixes[:, 1:])
+        prefixes = torch.cat([prefixes[:, :-1], (inside_scores + left_scores).unsqueeze(-1)], -1)
+        suffixes = torch.cat([(inside_scores + right_scores).unsqueeze(-1), suffixes[:, 1:]], -1)
+        sentence_scores.append(prefixes[:, 0, -1])
+    value = torch.stack(sentence_scores, 1).gather(1, (lengths.unsqueeze(1) - 1).clamp(min=0))[:, 0]
     return torch.where(lengths > 0, value, 0.0)
 
 
@@ -81,13 +81,13 @@ def fold_trees(spans: Tensor, lengths: Tensor, reduce: Reduce) -> Tensor:
     """Reduces the scores of all trees whose nodes may have any number of children, `(batch,)`.
 
     Args:
-        spans: the score of each place as a constituent, its labels reduced, `(batch, place)`; no constituent has 0.
-        lengths: as in `fold`.
+        spans: the score of each place as a constituent, its labels reduced, `(batch, place)`; no constituent scores 0.
+        lengths: words of each sentence, `(batch,)`.
     """
     first, last = find_ends(count_words(spans.shape[1]))
     spans = spans[:, : len(first)]
-    maybe = reduce(torch.stack([torch.zeros_like(spans), spans], -1))
-    return fold(maybe, torch.where((first == last).to(spans.device), maybe, spans), lengths, reduce)
+    optional = reduce(torch.stack([torch.zeros_like(spans), spans], -1))
+    return fold(optional, torch.where((first == last).to(spans.device), optional, spans), lengths, reduce)
 
 
 def log_sum(scores: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ def log_sum(scores: Tensor) -> Tensor:
 
 
 def best(scores: Tensor) -> Tensor:
-    """The highest score; its gradient is 1 at one of several highest, too."""
+    """The highest score; if several are equal, its gradient is 1 at one of them."""
     return scores.max(-1).values
 
 
@@ -111,9 +111,9 @@ class _Draw(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         (scores,) = ctx.saved_tensors
-        row = gradient.nonzero(as_tuple=True)
+        rows = gradient.nonzero(as_tuple=True)
         result = torch.zeros_like(scores)
-        result[(*row, _draw(scores[row]))] = gradient[row]
+        result[(*rows, _draw(scores[rows]))] = gradient[rows]
         return result
 
 
@@ -124,7 +124,7 @@ def log_partition(scores: Tensor, lengths: Tensor) -> Tensor:
 
 def marginals(scores: Tensor, lengths: Tensor) -> Tensor:
     """The probability of each labelled span, `(batch, place, label)`: the gradient of ln Z, differentiable in scores
-    that require one."""
+    that require a gradient."""
     differentiable = scores.requires_grad
     with torch.enable_grad():
         scores = scores if differentiable else scores.detach().requires_grad_()
@@ -141,9 +141,9 @@ def best_trees(scores: Tensor, lengths: Tensor) -> Tensor:
 def sample_trees(scores: Tensor, lengths: Tensor, n: int) -> Tensor:
     """Exact independent draws, `(batch, n, place)`, as in `best_trees`."""
     spans = log_sum(scores.detach()).repeat_interleave(n, 0)
-    drawn = _trace(spans, lengths.repeat_interleave(n), _Draw.apply)
-    tree, place = drawn.nonzero(as_tuple=True)
-    labels = torch.zeros_like(drawn, dtype=torch.long)
+    is_constituent = _trace(spans, lengths.repeat_interleave(n), _Draw.apply)
+    tree, place = is_constituent.nonzero(as_tuple=True)
+    labels = torch.zeros_like(is_constituent, dtype=torch.long)
     labels[tree, place] = 1 + _draw(scores.detach()[tree // n, place])
     return labels.view(len(scores), n, -1)
 
@@ -157,7 +157,7 @@ def _trace(spans: Tensor, lengths: Tensor, reduce: Reduce) -> Tensor:
 
 
 def _draw(scores: Tensor) -> Tensor:
-    """The number of an alternative, drawn by its probability, for each row: `(row, alternative)` -> `(row,)`."""
+    """Draws the number of an alternative by its probability for each row: `(row, alternative)` -> `(row,)`."""
     if not len(scores):
         return scores.new_zeros(0, dtype=torch.long)
     return torch.multinomial(torch.softmax(scores, -1), 1)[:, 0]
@@ -172,10 +172,10 @@ def are_trees(spans: Tensor) -> Tensor:
     words = count_words(spans.shape[-1])
     if not words:
         return spans.new_ones(spans.shape[:-1])
-    first, last = (at.to(spans.device) for at in find_ends(words))
+    first, last = (ends.to(spans.device) for ends in find_ends(words))
     table = spans.new_zeros(*spans.shape[:-1], words, words)
     table[..., first, last] = spans[..., : len(first)]
-    number = torch.arange(words, device=spans.device)
-    furthest = torch.where(table, number, -1).amax(-1)  # the last word of the longest span that begins with a word
-    later = torch.where(number > number.unsqueeze(1), furthest.unsqueeze(-2), -1)
-    return ~(table & (later.cummax(-1).values > number)).flatten(-2).any(-1)
+    positions = torch.arange(words, device=spans.device)
+    last_words = torch.where(table, positions, -1).amax(-1)  # the last word of the longest span that begins with a word
+    later_ends = torch.where(positions > positions.unsqueeze(1), last_words.unsqueeze(-2), -1)
+    return ~(table & (later_ends.cummax(-1).values > positions)).flatten(-2).any(-1)

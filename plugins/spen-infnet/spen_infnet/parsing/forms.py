@@ -1,4 +1,4 @@
-"""The two forms of a tree as an output: one tag a word, and a label or none for each span."""
+"""The two forms of a tree as an output: one tag per word, and a label or none for each span."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from spen_infnet.parsing.span_trees import SpanTrees
 from spen_plugins.sentences import SentenceBatch, rounded
 
 Trees = list[tuple[list[trees.Span], bool]]
-"""The spans of each sentence's tree; and true if its output was repaired."""
+"""The spans of each sentence's tree, and true if its output was repaired."""
 
 
 class Form(ABC):
     """A form of outputs.
 
     Args:
-        config: the task's.
-        names: the tags or labels that are learned, which are the tags of the composed task `tagging`, too.
+        config: the task's config.
+        names: the learned tags or labels, which are also the tags of the composed task `tagging`.
     """
 
     decoding: str
@@ -74,24 +74,26 @@ class Form(ABC):
 
 
 class TagForm(Form):
-    """One tag a word (Gómez-Rodríguez & Vilares 2018)."""
+    """One tag per word (Gómez-Rodríguez & Vilares 2018)."""
 
     decoding = "the most probable tags if they encode a tree, otherwise those of the best tree that a beam search finds"
 
     def __init__(self, config: Any, names: Sequence[str]) -> None:
         super().__init__(config, names)
-        self._known = tags.TagSet(list(map(tags.Tag.parse, names)))
+        self._tag_set = tags.TagSet(list(map(tags.Tag.parse, names)))
 
     @staticmethod
     def learn(sentences: Sequence[trees.Sentence], min_count: int) -> tuple[list[str], str]:
         counts = Counter(tag for sentence in sentences for tag in _encode(sentence))
-        known = tags.TagSet.of(counts, min_count)
-        rare = sum(count for tag, count in counts.items() if known.replace(tag) != tag) / counts.total()
-        note = f"{len(known.tags)} of {len(counts)} tags are learned; {rare:.1%} of the training words have other tags"
-        return list(map(str, known.tags)), note
+        tag_set = tags.TagSet.of(counts, min_count)
+        rare = sum(count for tag, count in counts.items() if tag_set.replace(tag) != tag) / counts.total()
+        note = (
+            f"{len(tag_set.tags)} of {len(counts)} tags are learned; {rare:.1%} of the training words have other tags"
+        )
+        return list(map(str, tag_set.tags)), note
 
     def find_tags(self, sentence: trees.Sentence) -> tuple[str, ...]:
-        return tuple(str(self._known.replace(tag)) for tag in _encode(sentence))
+        return tuple(str(self._tag_set.replace(tag)) for tag in _encode(sentence))
 
     def make_space(self, tagging: sp.Tagging) -> sp.OutputSpace:
         return tagging.space
@@ -107,21 +109,23 @@ class TagForm(Form):
     def _search(self, proposal: sp.Proposal) -> Tensor:
         y, mean = proposal.mode.clone(), proposal.mean.detach()
         lengths = [y.shape[2]] * len(y) if proposal.mask is None else proposal.mask.sum(1).tolist()
-        for row, tagged in enumerate(self._look_up(y, lengths)):
-            if tags.is_tree(tagged):
+        for row, sentence_tags in enumerate(self._look_up(y, lengths)):
+            if tags.is_tree(sentence_tags):
                 continue
-            if (numbers := self._known.search(mean[row, 0, : len(tagged)].log().cpu())) is not None:
-                y[row, 0, : len(tagged)] = F.one_hot(torch.tensor(numbers), y.shape[-1]).to(y)
+            if (numbers := self._tag_set.search(mean[row, 0, : len(sentence_tags)].log().cpu())) is not None:
+                y[row, 0, : len(sentence_tags)] = F.one_hot(torch.tensor(numbers), y.shape[-1]).to(y)
         return y
 
     def _look_up(self, y: Tensor, lengths: Sequence[int]) -> list[list[tags.Tag]]:
         """The tags of each sentence."""
         rows = zip(y[:, 0].argmax(-1).tolist(), lengths, strict=True)
-        return [[self._known.tags[number] for number in numbers[:length]] for numbers, length in rows]
+        return [[self._tag_set.tags[number] for number in numbers[:length]] for numbers, length in rows]
 
     def find_trees(self, y: Tensor, lengths: Sequence[int]) -> Trees:
-        tagged = self._look_up(y, lengths)
-        return [(spans := tags.decode(some), tags.encode(spans, len(some)) != some) for some in tagged]
+        sequences = self._look_up(y, lengths)
+        return [
+            (spans := tags.decode(sequence), tags.encode(spans, len(sequence)) != sequence) for sequence in sequences
+        ]
 
     def decisions(self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch) -> sp.Decisions | None:
         return tagging.decisions(replace(proposal, chosen=self.decode(proposal)), batch)
@@ -129,8 +133,8 @@ class TagForm(Form):
     def scores(
         self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
     ) -> list[list[float]]:
-        chosen = replace(proposal, chosen=self.decode(proposal))
-        return [one["scores"] for one in tagging.predictions(chosen, batch, batch.examples)]
+        decoded = replace(proposal, chosen=self.decode(proposal))
+        return [prediction["scores"] for prediction in tagging.predictions(decoded, batch, batch.examples)]
 
 
 class SpanForm(Form):
@@ -140,16 +144,16 @@ class SpanForm(Form):
         super().__init__(config, names)
         self._decode, self._space = config.decode, SpanTrees(names)
         self.decoding = {"mbr": "the tree of largest Σ (p − ½)", "viterbi": "the most probable tree"}[config.decode]
-        self._number = {name: i for i, name in enumerate(names)}
+        self._numbers = {name: i for i, name in enumerate(names)}
 
     @staticmethod
     def learn(sentences: Sequence[trees.Sentence], min_count: int) -> tuple[list[str], str]:
         counts = Counter(label for sentence in sentences for *_, label in trees.spans(sentence.tree))
-        order = sorted(counts, key=lambda label: (-counts[label], label))
-        known = [label for label in order if counts[label] >= min_count] or order[:1]
-        rare = 1 - sum(counts[label] for label in known) / max(counts.total(), 1)
-        note = f"{len(known)} of {len(counts)} labels are learned; "
-        return known, f"{note}{rare:.1%} of the training constituents have other labels"
+        ranked = sorted(counts, key=lambda label: (-counts[label], label))
+        learned = [label for label in ranked if counts[label] >= min_count] or ranked[:1]
+        rare = 1 - sum(counts[label] for label in learned) / max(counts.total(), 1)
+        note = f"{len(learned)} of {len(counts)} labels are learned; "
+        return learned, f"{note}{rare:.1%} of the training constituents have other labels"
 
     def find_tags(self, sentence: trees.Sentence) -> None:
         return None
@@ -158,27 +162,27 @@ class SpanForm(Form):
         return self._space
 
     def collate(self, batch: SentenceBatch) -> SentenceBatch:
-        """Gold has an unknown chain's longest part that is known, or else the most frequent label."""
+        """Gold replaces an unknown chain by its longest known part, or else by the most frequent label."""
         sentences = [example.sentence for example in batch.examples]
         sizes = torch.tensor([count_places(len(example.entry.ids)) for example in batch.examples])
         mask = torch.arange(count_places(batch.x.inputs["words"].shape[1])) < sizes.unsqueeze(1)
         values = torch.zeros(mask.shape, dtype=torch.long)
         for row, sentence in enumerate(sentences):
             for start, end, label in trees.spans(sentence.tree) if sentence is not None else ():
-                values[row, count_places(end - 1) + start] = 1 + self._find(label)
+                values[row, count_places(end - 1) + start] = 1 + self._find_label(label)
         labelled = torch.tensor([sentence is not None for sentence in sentences])
         gold = self._space.one_hot(values.unsqueeze(1), mask & labelled.unsqueeze(1))
         x = sp.X(batch.x.inputs, mask, batch.x.size)
         return replace(batch, x=x, gold=gold if labelled.any() else None, labelled=labelled)
 
-    def _find(self, chain: str) -> int:
+    def _find_label(self, chain: str) -> int:
         """The number of the label that stands for a unary chain."""
         parts = chain.split(trees.JOINT)
         for size in range(len(parts), 0, -1):
             for start in range(len(parts) - size + 1):
                 label = trees.JOINT.join(parts[start : start + size])
-                if label in self._number:
-                    return self._number[label]
+                if label in self._numbers:
+                    return self._numbers[label]
         return 0
 
     def decode(self, proposal: sp.Proposal) -> Tensor:
@@ -189,38 +193,43 @@ class SpanForm(Form):
         return proposal.space.best(proposal.mean.detach()[:, 0, :, 1:] - 0.5, proposal.mask)
 
     def find_trees(self, y: Tensor, lengths: Sequence[int]) -> Trees:
-        found: Trees = []
+        parses: Trees = []
         for row, length in zip(y[:, 0].argmax(-1).cpu(), lengths, strict=True):
             first, last = find_ends(length)
-            place = row[: len(first)].nonzero()[:, 0]
-            ends = zip(first[place].tolist(), last[place].tolist(), row[place].tolist(), strict=True)
+            places = row[: len(first)].nonzero()[:, 0]
+            ends = zip(first[places].tolist(), last[places].tolist(), row[places].tolist(), strict=True)
             spans = [(start, end + 1, self.names[value - 1]) for start, end, value in ends]
-            found.append((sorted(spans, key=lambda span: (span[0], -span[1])), False))
-        return found
+            parses.append((sorted(spans, key=lambda span: (span[0], -span[1])), False))
+        return parses
 
     def decisions(self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch) -> sp.Decisions | None:
         if batch.gold is None:
             return None
-        found = self.find_trees(self.decode(proposal), [len(example.entry.ids) for example in batch.examples])
-        p, right = [], []
-        for numbers, (spans, _), example in zip(self._weigh(proposal, found), found, batch.examples, strict=True):
+        parses = self.find_trees(self.decode(proposal), [len(example.entry.ids) for example in batch.examples])
+        p, is_right = [], []
+        for numbers, (spans, _), example in zip(
+            self._find_posteriors(proposal, parses), parses, batch.examples, strict=True
+        ):
             if example.sentence is not None:
                 gold = set(trees.spans(example.sentence.tree))
                 p.extend(numbers)
-                right.extend(span in gold for span in spans)
-        return sp.Decisions("spans", sp.LabelConfidences(np.array(p)), np.array(right, dtype=bool))
+                is_right.extend(span in gold for span in spans)
+        return sp.Decisions("spans", sp.LabelConfidences(np.array(p)), np.array(is_right, dtype=bool))
 
     def scores(
         self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
     ) -> list[list[float]]:
-        return [rounded(sp.LabelConfidences(np.array(p)).at(tagging.temperature)) for p in self._weigh(proposal, found)]
+        return [
+            rounded(sp.LabelConfidences(np.array(p)).at(tagging.temperature))
+            for p in self._find_posteriors(proposal, found)
+        ]
 
-    def _weigh(self, proposal: sp.Proposal, found: Trees) -> list[list[float]]:
+    def _find_posteriors(self, proposal: sp.Proposal, parses: Trees) -> list[list[float]]:
         """The posterior of each constituent."""
         mean = proposal.mean.detach()[:, 0].float().cpu()
         return [
-            [float(p[count_places(end - 1) + start, 1 + self._number[label]]) for start, end, label in spans]
-            for p, (spans, _) in zip(mean, found, strict=True)
+            [float(p[count_places(end - 1) + start, 1 + self._numbers[label]]) for start, end, label in spans]
+            for p, (spans, _) in zip(mean, parses, strict=True)
         ]
 
 

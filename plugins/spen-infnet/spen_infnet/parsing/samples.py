@@ -1,4 +1,4 @@
-"""Synthetic trees, written by a small grammar: deterministic, the same at every call and on every machine."""
+"""Synthetic trees of a small grammar: deterministic, the same at every call and on every machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RULES = {
     "ADVP": ("RB",),
 }
 _SHALLOW = {"TOP": ("S",), "NP": ("DT NN", "NNP"), "VP": ("VBZ NP", "VBZ"), "SBAR": ("THAT CLAUSE",)}
-"""The rules below the deepest constituents: none leads back to itself."""
+"""The rules below the deepest constituents, which do not recur."""
 _LABELS = {"CLAUSE": "S"}
 _WORDS = {
     "DT": "the a every this",
@@ -44,13 +44,13 @@ _TAGS = {"THAT": "IN"}
 
 def sample_trees() -> dict[str, list[Sentence]]:
     """The trees of each part."""
-    source = random.Random(0)
-    return {part: [parse(_write("TOP", source, 0)) for _ in range(size)] for part, size in SIZES.items()}
+    generator = random.Random(0)
+    return {part: [parse(_write("TOP", generator, 0)) for _ in range(size)] for part, size in SIZES.items()}
 
 
-def _write(symbol: str, source: random.Random, depth: int) -> str:
+def _write(symbol: str, generator: random.Random, depth: int) -> str:
     if symbol in _WORDS:
-        return f"({_TAGS.get(symbol, symbol)} {source.choice(_WORDS[symbol].split())})"
+        return f"({_TAGS.get(symbol, symbol)} {generator.choice(_WORDS[symbol].split())})"
     rules = _SHALLOW.get(symbol, _RULES[symbol]) if depth > _DEEPEST else _RULES[symbol]
-    children = " ".join(_write(child, source, depth + 1) for child in source.choice(rules).split())
+    children = " ".join(_write(child, generator, depth + 1) for child in generator.choice(rules).split())
     return f"({_LABELS.get(symbol, symbol)} {children})"

@@ -26,20 +26,20 @@ DEFINITIONS = {
 """Definitions of the scores, for a run's protocol."""
 
 FindSpans = Callable[[sp.Proposal, Sequence[int]], list[tuple[list[Span], bool]]]
-"""A proposal and the sentences' lengths -> the spans of each one's tree; and true if its output was repaired."""
+"""A proposal and the sentences' lengths -> the spans of each tree, and true if its output was repaired."""
 
 
 def find_brackets(tree: Tree, tags: Sequence[str]) -> list[tuple[str, tuple[int, int, int]]]:
-    """The brackets that are scored, each once: label, and start, end and how many equal ones there are before.
+    """The scored brackets, each once: the label, and the start, the end and the number of equal ones before.
     Constituents over words other than punctuation are scored, and positions count only such words."""
-    before = [0, *accumulate(tag not in PUNCTUATION for tag in tags)]
-    equal: Counter[Span] = Counter()
+    word_counts = [0, *accumulate(tag not in PUNCTUATION for tag in tags)]
+    repetitions: Counter[Span] = Counter()
     brackets = []
     for start, end, label in find_nodes(tree):
-        span = before[start], before[end], label
+        span = word_counts[start], word_counts[end], label
         if span[0] < span[1]:
-            brackets.append((label, (*span[:2], equal[span])))
-            equal[span] += 1
+            brackets.append((label, (*span[:2], repetitions[span])))
+            repetitions[span] += 1
     return brackets
 
 
@@ -61,18 +61,18 @@ class TreeMetric(sp.Metric):
         assert isinstance(batch, SentenceBatch)
         ratios = torch.zeros(len(batch.examples), 2, dtype=torch.double)
         self._ratios.append(ratios)
-        found = self._find_spans(proposal, [len(example.entry.ids) for example in batch.examples])
-        for row, (example, (spans, repaired)) in enumerate(zip(batch.examples, found, strict=True)):
+        parses = self._find_spans(proposal, [len(example.entry.ids) for example in batch.examples])
+        for row, (example, (spans, repaired)) in enumerate(zip(batch.examples, parses, strict=True)):
             if example.sentence is not None:
                 tree = build(spans, len(example.sentence.words))
                 ratios[row] = torch.tensor(self.add(tree, example.sentence, repaired))
 
     def add(self, predicted: Tree, gold: Sentence, repaired: bool = False) -> tuple[int, int]:
-        """Count a sentence; returns twice the right brackets, and the predicted plus the gold ones: F1 is the ratio of
-        their sums."""
-        found, wanted = (find_brackets(tree, gold.tags) for tree in (predicted, gold.tree))
+        """Count a sentence; returns twice the number of right brackets, and the number of predicted plus gold ones: F1
+        is the ratio of their sums."""
+        predicted_brackets, gold_brackets = (find_brackets(tree, gold.tags) for tree in (predicted, gold.tree))
         self._repaired.append(repaired)
-        return 2 * self._brackets.add(found, wanted), len(found) + len(wanted)
+        return 2 * self._brackets.add(predicted_brackets, gold_brackets), len(predicted_brackets) + len(gold_brackets)
 
     def compute(self) -> dict[str, Any]:
         if not self._repaired:

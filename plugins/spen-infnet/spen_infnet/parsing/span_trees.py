@@ -18,7 +18,7 @@ class SpanTrees(sp.OutputSpace):
     """A label or none for each possible span of a sentence; `y` is `(batch, sample, place, value)`, each place on the
     simplex.
 
-    The value 0 is no constituent, and 1 + i the label i. Places are numbered as in `chart`, and masks are `(batch,
+    The value 0 means no constituent, and 1 + i the label i. Places are numbered as in `chart`, and masks are `(batch,
     place)`. Modes are trees: sets of labelled spans that do not cross.
 
     Args:
@@ -58,14 +58,14 @@ class SpanTrees(sp.OutputSpace):
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """Soft F1 of labelled spans: 2 Σ min(y, gold) / Σ (y + gold) over labels; 1 where both are empty."""
         y, gold = y[..., 1:], gold[..., 1:]
-        both, total = torch.minimum(y, gold).sum((-2, -1)), (y + gold).sum((-2, -1))
-        return torch.where(total > 0, 2 * both / total.clamp(min=1e-12), 1.0)
+        overlap, total = torch.minimum(y, gold).sum((-2, -1)), (y + gold).sum((-2, -1))
+        return torch.where(total > 0, 2 * overlap / total.clamp(min=1e-12), 1.0)
 
     def best(self, gains: Tensor, mask: Tensor | None) -> Tensor:
         """The trees with the highest sum of their spans' gains, `(batch, 1, place, value)`, by CKY, without gradient.
 
         Args:
-            gains: of labelled spans, `(batch, place, label)`; no constituent has 0.
+            gains: gains of labelled spans, `(batch, place, label)`; no constituent has gain 0.
         """
         return self.one_hot(best_trees(gains, _count_words(gains, mask)).unsqueeze(1), mask).to(gains.dtype)
 
@@ -88,15 +88,15 @@ class IndependentSpans(sp.IndependentTags):
 
     @cached_property
     def mode(self) -> Tensor:
-        return self.space.best(_label_scores(self.logits), self.mask)
+        return self.space.best(_score_labels(self.logits), self.mask)
 
 
 @dataclass(frozen=True)
 class TreeCrfProposal(sp.Proposal):
     """q(y | x) ∝ exp Σ of the scores of y's labelled spans, over trees (a conditional random field on a chart).
 
-    A label's score is its logit minus that of no constituent. `log_prob` is −∞ for spans that cross; for a relaxed y it
-    is the expected score minus ln Z.
+    A label's score is its logit minus the logit of no constituent. `log_prob` is −∞ for spans that cross; for a relaxed
+    y it is the expected score minus ln Z.
     """
 
     space: SpanTrees
@@ -107,7 +107,7 @@ class TreeCrfProposal(sp.Proposal):
 
     @property
     def _scores(self) -> Tensor:
-        return _label_scores(self.logits)
+        return _score_labels(self.logits)
 
     @cached_property
     def log_z(self) -> Tensor:
@@ -120,10 +120,10 @@ class TreeCrfProposal(sp.Proposal):
         """Marginals of labelled spans, differentiable, `(batch, 1, place, value)`."""
         with self.restore_grad_mode(), torch.autocast(self.logits.device.type, enabled=False):
             p = marginals(self._scores, self._lengths)
-            none = (1 - p.sum(-1, keepdim=True)).clamp(min=0)
+            no_constituent = (1 - p.sum(-1, keepdim=True)).clamp(min=0)
             if self.mask is not None:
-                none = none * self.mask.unsqueeze(-1)
-            return torch.cat([none, p], -1).unsqueeze(1)
+                no_constituent = no_constituent * self.mask.unsqueeze(-1)
+            return torch.cat([no_constituent, p], -1).unsqueeze(1)
 
     @cached_property
     def mode(self) -> Tensor:
@@ -137,11 +137,11 @@ class TreeCrfProposal(sp.Proposal):
         value = inner_product(self._scores, y[..., 1:])
         with torch.no_grad():
             highest, label = y.max(-1)
-            crossing = (highest == highest.round()).all(-1) & ~are_trees((label > 0) & (highest > 0))
-        return value.masked_fill(crossing, -torch.inf) - self.log_z.unsqueeze(1)
+            has_crossing = (highest == highest.round()).all(-1) & ~are_trees((label > 0) & (highest > 0))
+        return value.masked_fill(has_crossing, -torch.inf) - self.log_z.unsqueeze(1)
 
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        """Relaxed samples with gradient: Gumbel-softmax around the marginals, place by place, as a CRF's."""
+        """Relaxed samples with gradient: Gumbel-softmax around the marginals, place by place, as for a CRF."""
         return self._closest_independent.rsample(n, temperature)
 
     def perturb(self, n: int, std: float) -> Tensor:
@@ -154,7 +154,7 @@ class TreeCrfProposal(sp.Proposal):
         return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
 
 
-def _label_scores(logits: Tensor) -> Tensor:
+def _score_labels(logits: Tensor) -> Tensor:
     """Scores of labels, `(batch, place, label)`, relative to no constituent."""
     return logits[:, 0, :, 1:] - logits[:, 0, :, :1]
 

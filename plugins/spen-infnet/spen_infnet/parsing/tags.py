@@ -1,9 +1,9 @@
-"""Trees as one tag a word (Gómez-Rodríguez & Vilares 2018): a search for tags that are a tree's, and repair of others.
+"""Trees as one tag per word (Gómez-Rodríguez & Vilares 2018): the search for a tree's tags, and the repair of others.
 
 Constituents of several words have a depth, and words i and i + 1 share n(i) of them. The tag of word i has the change
 n(i) − n(i − 1), the label of the lowest constituent that the two words share, and the unary chain above word i alone.
-The last word has a chain only. Unary chains are one label, and the root is not counted: words that share it alone have
-depth 0 and no label.
+The last word has a chain only. Unary chains are one label, and the root is not counted: words that share only the root
+have depth 0 and no label.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Tag(NamedTuple):
     Attributes:
         change: number of constituents that the word shares with the next one, minus that of the word before; None at
             the last word.
-        label: the lowest of those constituents; empty if there is none.
+        label: the lowest of these constituents; empty if there is none.
         unary: the chain above the word alone; empty if there is none.
     """
 
@@ -59,29 +59,29 @@ def encode(spans: Iterable[Span], length: int) -> list[Tag]:
         for i in range(start, end - 1):
             depths[i] += 1
             labels[i] = label
-    before = [0, *depths]
-    return [Tag(depths[i] - before[i] if i < length - 1 else None, labels[i], unary[i]) for i in range(length)]
+    previous_depths = [0, *depths]
+    return [Tag(depths[i] - previous_depths[i] if i < length - 1 else None, labels[i], unary[i]) for i in range(length)]
 
 
 def decode(tags: Sequence[Tag]) -> list[Span]:
-    """The spans of a tree with these tags, in preorder; any tags give one.
+    """The spans of a tree with these tags, in preorder; any tags give a tree.
 
     The constituent at depth k covers each longest run of gaps between words whose depth is at least k, and has the
-    label of the first such gap of depth k that has one. Tags of no tree are repaired: depths are at least 0, a tag
+    label of the first such gap of depth k with a label. Tags without a tree are repaired: depths are at least 0, a tag
     without change keeps the depth, and a constituent without label is left out. Tags are those of a tree if and only if
-    `encode` gives them back.
+    `encode` returns them.
     """
     depths: list[int] = []
     for tag in tags[:-1]:
         depths.append(max(0, (depths[-1] if depths else 0) + (tag.change or 0)))
-    found = [(i, i + 1, tag.unary) for i, tag in enumerate(tags) if tag.unary]
+    spans = [(i, i + 1, tag.unary) for i, tag in enumerate(tags) if tag.unary]
     for depth in set(depths) - {0}:
-        for inside, run in groupby(range(len(depths)), key=lambda i: depths[i] >= depth):
+        for is_inside, run in groupby(range(len(depths)), key=lambda i: depths[i] >= depth):
             gaps = list(run)
             label = next((tags[i].label for i in gaps if depths[i] == depth and tags[i].label), "")
-            if inside and label:
-                found.append((gaps[0], gaps[-1] + 2, label))
-    return sorted(found, key=lambda span: (span[0], -span[1]))
+            if is_inside and label:
+                spans.append((gaps[0], gaps[-1] + 2, label))
+    return sorted(spans, key=lambda span: (span[0], -span[1]))
 
 
 def is_tree(tags: Sequence[Tag]) -> bool:
@@ -90,7 +90,7 @@ def is_tree(tags: Sequence[Tag]) -> bool:
 
 
 def _follow(opened: Opened, tag: Tag, is_last: bool) -> Opened | None:
-    """The constituents that a word leaves open, after those that it finds open; None if the tag can't stand there."""
+    """The open constituents after a word with this tag, from those before it; None if the tag is impossible there."""
     if is_last or tag.change is None:
         return () if is_last and tag[:2] == (None, "") and "" not in opened else None
     depth = len(opened) + tag.change
@@ -104,7 +104,7 @@ def _follow(opened: Opened, tag: Tag, is_last: bool) -> Opened | None:
 
 
 class TagSet:
-    """The tags that are learned, and what stands for others.
+    """The learned tags, and their replacements for other tags.
 
     Args:
         tags: the tags, most frequent first; at least one.
@@ -120,8 +120,8 @@ class TagSet:
     @classmethod
     def of(cls, counts: Counter[Tag], min_count: int) -> TagSet:
         """The tags seen at least `min_count` times; the most frequent one, if there is none."""
-        order = sorted(counts, key=lambda tag: (-counts[tag], str(tag)))
-        return cls([tag for tag in order if counts[tag] >= min_count] or order[:1])
+        ranked = sorted(counts, key=lambda tag: (-counts[tag], str(tag)))
+        return cls([tag for tag in ranked if counts[tag] >= min_count] or ranked[:1])
 
     def search(self, scores: Tensor, choices: int = 8, width: int = 16) -> list[int] | None:
         """The tags, by number, of the tree with the highest score that a beam search finds; None if it finds no tree.
@@ -132,17 +132,19 @@ class TagSet:
             width: beginnings of the sentence kept.
         """
         is_last = torch.arange(1, len(scores) + 1).unsqueeze(1) == len(scores)
-        fits = is_last == torch.tensor([tag.change is None for tag in self.tags])
-        best, candidates = scores.masked_fill(~fits, -torch.inf).topk(min(choices, len(self.tags)), -1)
+        is_allowed = is_last == torch.tensor([tag.change is None for tag in self.tags])
+        best_scores, candidates = scores.masked_fill(~is_allowed, -torch.inf).topk(min(choices, len(self.tags)), -1)
         beam: Beam = {(): (0.0, ())}
-        for i, tried in enumerate(zip(best.tolist(), candidates.tolist(), strict=True)):
-            longer: Beam = {}
+        for i, alternatives in enumerate(zip(best_scores.tolist(), candidates.tolist(), strict=True)):
+            next_beam: Beam = {}
             for opened, (total, numbers) in beam.items():
-                for score, number in zip(*tried, strict=True):
-                    after = _follow(opened, self.tags[number], i == len(scores) - 1)
-                    if after is not None and (after not in longer or longer[after][0] < total + score):
-                        longer[after] = total + score, (*numbers, number)
-            beam = dict(nlargest(width, longer.items(), key=lambda item: item[1][0]))
+                for score, number in zip(*alternatives, strict=True):
+                    next_opened = _follow(opened, self.tags[number], i == len(scores) - 1)
+                    if next_opened is not None and (
+                        next_opened not in next_beam or next_beam[next_opened][0] < total + score
+                    ):
+                        next_beam[next_opened] = total + score, (*numbers, number)
+            beam = dict(nlargest(width, next_beam.items(), key=lambda item: item[1][0]))
         return next((list(numbers) for _, numbers in beam.values()), None)
 
     def replace(self, tag: Tag) -> Tag:
@@ -150,8 +152,8 @@ class TagSet:
         with the nearest change."""
         if tag in self._known:
             return tag
-        if (plain := tag._replace(unary="")) in self._known:
-            return plain
+        if (without_unary := tag._replace(unary="")) in self._known:
+            return without_unary
         if tag.change in self._by_change:
             return self._by_change[tag.change]
         changes = [change for change in self._by_change if change is not None]

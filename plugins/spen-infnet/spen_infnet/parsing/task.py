@@ -43,29 +43,33 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
 
     class Config(FilesConfig):
         corpus: Literal["sample"] | None = None
-        """"sample": trees written by a small grammar of the package; null: the files, of one bracketed tree a line."""
+        """"sample": trees written by a small grammar of the package; null: files with one bracketed tree per line."""
         form: Literal["tags", "spans"] = "tags"
-        """Outputs: "tags": one tag a word (Gómez-Rodríguez & Vilares 2018); "spans": a label or none for each span, as
-        the inference net `infnet.tree_crf` takes them."""
+        """Outputs: "tags": one tag per word (Gómez-Rodríguez & Vilares 2018); "spans": a label or none for each span,
+        as the inference net `infnet.tree_crf` takes them."""
         min_tag_count: int = Field(5, ge=1)
         """Minimal number of words of the training part with a tag, or constituents with a label, that is learned; other
         tags lose their unary chain, or become the most frequent one with the same change of depth, and other labels
         the longest part of their unary chain that is learned, or the most frequent label."""
         decode: Literal["mbr", "viterbi"] = "mbr"
-        """Of spans: "mbr": the tree of largest Σ (p − ½) over its constituents, which has the fewest expected wrong and
-        missed ones; "viterbi": the most probable tree."""
+        """Decoding of spans: "mbr": the tree of largest Σ (p − ½) over its constituents, which has the fewest expected
+        wrong and missed ones; "viterbi": the most probable tree."""
 
     @with_file_encoding
     def load(self) -> None:
-        read = self._read_parts()
-        names, note = FORMS[self.config.form].learn(read.parts["train"][1], self.config.min_tag_count)
+        file_parts = self._read_parts()
+        names, note = FORMS[self.config.form].learn(file_parts.parts["train"][1], self.config.min_tag_count)
         self._form = self._make_form(names)
         tagging = _make_tagging(self.config)
-        tagged = {part: (where, list(map(self._tag, some))) for part, (where, some) in read.parts.items()}
-        tagging.learn(read._replace(parts=tagged), names)
+        tagged_parts = {
+            part: (source, list(map(self._encode, sentences))) for part, (source, sentences) in file_parts.parts.items()
+        }
+        tagging.learn(file_parts._replace(parts=tagged_parts), names)
         self._compose(tagging)
-        self._parts = {part: list(map(self._example, some)) for part, (_, some) in read.parts.items()}
-        self._read = read._replace(notes=[*read.notes, note])
+        self._parts = {
+            part: list(map(self._make_example, sentences)) for part, (_, sentences) in file_parts.parts.items()
+        }
+        self._read = file_parts._replace(notes=[*file_parts.notes, note])
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._form = self._make_form(sp.listed(facts, "tags"))
@@ -79,8 +83,8 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         return self._tagging.facts()
 
     def read(self, path: str) -> list[TreeExample]:
-        """Sentences of a file of one bracketed tree a line."""
-        return list(map(self._example, trees.read(sp.locate(path))))
+        """Sentences of a file with one bracketed tree per line."""
+        return list(map(self._make_example, trees.read(sp.locate(path))))
 
     def read_inputs(self, path: str) -> list[TreeExample]:
         """Sentences of a file whose first line is a tree or begins as one, or of any format of tagged words."""
@@ -92,22 +96,22 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         else:
             has_trees = True
         if has_trees:
-            return list(map(self._hide, self.read(path)))
+            return list(map(self._hide_gold, self.read(path)))
         examples = self._tagging.read_inputs(path)
         self._read = self._read._replace(notes=list(self._tagging.notes()))
-        return list(map(self._hide, examples))
+        return list(map(self._hide_gold, examples))
 
     def read_text(self, raw: RawText) -> list[TreeExample]:
         if trees.is_beginning(first := _find_first(sp.split_lines(raw.text))):
             raise sp.DataError("text", None, sp.shorten(first), "raw text; trees are read from a file")
-        return list(map(self._hide, self._tagging.read_text(raw)))
+        return list(map(self._hide_gold, self._tagging.read_text(raw)))
 
     def parse(self, item: Any) -> TreeExample:
         """`{"words": ["Anna", "sleeps"]}`, such a list alone, or a text, which is split at blanks; with gold
         `{"tree": "(TOP (S (NP (NNP Anna)) (VP (VBZ sleeps))))"}`."""
         if isinstance(item, Mapping) and isinstance(item.get("tree"), str):
-            return self._example(trees.parse(item["tree"]))
-        return self._hide(self._tagging.parse(item))
+            return self._make_example(trees.parse(item["tree"]))
+        return self._hide_gold(self._tagging.parse(item))
 
     def collate(self, examples: Sequence[TreeExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         return self._form.collate(self._tagging.collate(examples, rows))
@@ -130,8 +134,8 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         as in S+VP), `start`, `end` (exclusive); and `scores`, the calibrated probability of each word's tag, or of each
         constituent of spans."""
         self._tagging.temperature = self.temperature
-        found = self._find_spans(proposal, [len(example.entry.ids) for example in examples])
-        scores = self._form.scores(self._tagging, proposal, batch, found)
+        parses = self._find_spans(proposal, [len(example.entry.ids) for example in examples])
+        scores = self._form.scores(self._tagging, proposal, batch, parses)
         return [
             {
                 "words": list(example.entry.words),
@@ -139,11 +143,11 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
                 "constituents": [{"label": label, "start": start, "end": end} for start, end, label in spans],
                 "scores": numbers,
             }
-            for example, (spans, _), numbers in zip(examples, found, scores, strict=True)
+            for example, (spans, _), numbers in zip(examples, parses, scores, strict=True)
         ]
 
     def formats(self) -> dict[str, sp.Writer]:
-        return {"trees": lambda predictions, examples: "".join(f"{one['tree']}\n" for one in predictions)}
+        return {"trees": lambda predictions, examples: "".join(f"{prediction['tree']}\n" for prediction in predictions)}
 
     def protocol(self) -> dict[str, Any]:
         return {**DEFINITIONS, "decoding": self._form.decoding, "split": self._read.split, "threshold": None}
@@ -163,14 +167,14 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         tagging.indexers = self.indexers
         self._tagging, self.space, self.inputs = tagging, self._form.make_space(tagging), tagging.inputs
 
-    def _tag(self, sentence: trees.Sentence) -> TaggedSentence:
+    def _encode(self, sentence: trees.Sentence) -> TaggedSentence:
         """The sentence with the tags that are learned."""
         return TaggedSentence(sentence.words, self._form.find_tags(sentence))
 
-    def _example(self, sentence: trees.Sentence) -> TreeExample:
-        return TreeExample(**vars(self._tagging.example(self._tag(sentence), "input")), sentence=sentence)
+    def _make_example(self, sentence: trees.Sentence) -> TreeExample:
+        return TreeExample(**vars(self._tagging.example(self._encode(sentence), "input")), sentence=sentence)
 
-    def _hide(self, example: TaggedExample) -> TreeExample:
+    def _hide_gold(self, example: TaggedExample) -> TreeExample:
         """The example without its gold."""
         return TreeExample(example.entry, example.columns)
 
@@ -179,7 +183,9 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
             return read_file_parts(files, _read_file, _list_labels, "labels")
         from spen_infnet.parsing.samples import sample_trees
 
-        return FileParts({part: ("the sample", some) for part, some in sample_trees().items()}, {}, [], "the sample")
+        return FileParts(
+            {part: ("the sample", sentences) for part, sentences in sample_trees().items()}, {}, [], "the sample"
+        )
 
 
 def _find_first(lines: Iterable[str]) -> str:

@@ -16,13 +16,13 @@ from spen_plugins.nn import at_least_float32
 
 
 class BiaffineSpans(nn.Module):
-    """Vectors of words -> a score for each label of each span (Dozat & Manning 2017, of a span's first and last word).
+    """Vectors of words -> a score for each label of each span (Dozat & Manning 2017), from its first and last word.
 
     s(i, j, l) = [a_i; 1]ᵀ U_l [b_j; 1], with a and b a linear map and leaky ReLU of the words' vectors.
 
     Args:
         width: size of a word's vector.
-        size: of a and b.
+        size: size of a and b.
         labels: number of labels.
         dropout: share of the entries of a and b that are dropped in training.
     """
@@ -38,8 +38,8 @@ class BiaffineSpans(nn.Module):
         a, b = (self._project(layer(vectors)) for layer in (self.first, self.last))
         labels, size, _ = self.weight.shape
         batch, words, _ = a.shape
-        partly = (a @ self.weight.transpose(0, 1).reshape(size, -1).to(a.dtype)).view(batch, words * labels, size)
-        table = (partly @ b.transpose(1, 2)).view(batch, words, labels, words)
+        products = (a @ self.weight.transpose(0, 1).reshape(size, -1).to(a.dtype)).view(batch, words * labels, size)
+        table = (products @ b.transpose(1, 2)).view(batch, words, labels, words)
         first, last = find_ends(words)
         scores = table.transpose(2, 3).flatten(1, 2).index_select(1, (first * words + last).to(a.device))
         return at_least_float32(scores)
@@ -49,7 +49,7 @@ class BiaffineSpans(nn.Module):
 
 
 class TreeCrf(sp.InferenceNet):
-    """ln q(y | x) = Σ of the scores of y's labelled spans − ln Z over trees; the features are of words."""
+    """ln q(y | x) = Σ of the scores of y's labelled spans − ln Z over trees; the features are vectors of words."""
 
     uses_features = True
 

@@ -3,7 +3,7 @@
     (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps)) (. .)))
 
 A tree has no parts of speech: its leaves are the positions of words. Its root is `ROOT`, which is no constituent. Trees
-may be deep, so that nothing here recurs.
+may be deep, so no function here is recursive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ JOINT = "+"
 MARK = ":"
 """Separates the parts of a tag (`tags.Tag`)."""
 UNKNOWN = "XX"
-"""The part of speech that is written where none is known."""
+"""The part of speech that is written if none is known."""
 
 _ROOTS = frozenset(("", ROOT, "ROOT", "S1"))
 _TOKEN = re.compile(r"\(\s*[^\s()]*|\)|[^\s()]+")
@@ -53,7 +53,7 @@ Span = tuple[int, int, str]
 
 
 def read(path: Path) -> list[Sentence]:
-    """The trees of a file, one a line; raises `DataError` for a line that is none."""
+    """The trees of a file, one per line; raises `DataError` for a line that is not a tree."""
     return [parse(line, path, number) for number, line in enumerate(read_lines(path), 1) if line.strip()]
 
 
@@ -127,25 +127,25 @@ def write(tree: Tree, words: Sequence[str], tags: Sequence[str] | None = None) -
 
 def find_nodes(tree: Tree) -> list[Span]:
     """Every constituent but the root, in preorder, with one entry for each node of a unary chain."""
-    found: list[Span | None] = []
-    opened: list[tuple[int, int, str]] = []
+    nodes: list[Span | None] = []
+    stack: list[tuple[int, int, str]] = []
     position = 0
     for item in _walk(tree):
         if isinstance(item, Tree):
-            opened.append((len(found), position, item.label))
-            found.append(None)
+            stack.append((len(nodes), position, item.label))
+            nodes.append(None)
         elif item is None:
-            place, start, label = opened.pop()
-            found[place] = start, position, label
+            index, start, label = stack.pop()
+            nodes[index] = start, position, label
         else:
             position += 1
-    return [span for span in found[1:] if span is not None]
+    return [span for span in nodes[1:] if span is not None]
 
 
 def spans(tree: Tree) -> list[Span]:
     """Every constituent but the root, in preorder, where unary chains are one label joined by `+`, as in S+VP."""
-    same = groupby(find_nodes(tree), key=lambda span: span[:2])
-    return [(start, end, JOINT.join(label for *_, label in chain)) for (start, end), chain in same]
+    chains = groupby(find_nodes(tree), key=lambda span: span[:2])
+    return [(start, end, JOINT.join(label for *_, label in chain)) for (start, end), chain in chains]
 
 
 def build(spans: Iterable[Span], length: int) -> Tree:
@@ -154,40 +154,40 @@ def build(spans: Iterable[Span], length: int) -> Tree:
     Raises:
         ValueError: a span outside of the sentence or without a word, or two that cross.
     """
-    opened: list[tuple[int, str, list[Tree | int]]] = [(length, ROOT, [])]
+    stack: list[tuple[int, str, list[Tree | int]]] = [(length, ROOT, [])]
     position = 0
 
     def read_until(start: int) -> None:
         nonlocal position
         while position < start:
-            opened[-1][2].append(position)
+            stack[-1][2].append(position)
             position += 1
-            while len(opened) > 1 and opened[-1][0] == position:
-                _, label, children = opened.pop()
-                opened[-1][2].append(Tree(label, tuple(children)))
+            while len(stack) > 1 and stack[-1][0] == position:
+                _, label, children = stack.pop()
+                stack[-1][2].append(Tree(label, tuple(children)))
 
     for start, end, labels in sorted(spans, key=lambda span: (span[0], -span[1])):
         if not 0 <= start < end <= length:
             raise ValueError(f"found the span ({start}, {end}, {labels}) in a sentence of {length} words")
         read_until(start)
-        if end > opened[-1][0]:
+        if end > stack[-1][0]:
             raise ValueError(
-                f"found the span ({start}, {end}, {labels}), which crosses a span that ends at {opened[-1][0]}"
+                f"found the span ({start}, {end}, {labels}), which crosses a span that ends at {stack[-1][0]}"
             )
-        opened.extend((end, label, []) for label in labels.split(JOINT))
+        stack.extend((end, label, []) for label in labels.split(JOINT))
     read_until(length)
-    return Tree(ROOT, tuple(opened[0][2]))
+    return Tree(ROOT, tuple(stack[0][2]))
 
 
 def _walk(tree: Tree) -> Iterator[Tree | int | None]:
     """Each constituent as it opens, each word, and None as a constituent closes."""
-    todo: list[Tree | int | None] = [tree]
-    while todo:
-        item = todo.pop()
+    pending: list[Tree | int | None] = [tree]
+    while pending:
+        item = pending.pop()
         yield item
         if isinstance(item, Tree):
-            todo.append(None)
-            todo.extend(reversed(item.children))
+            pending.append(None)
+            pending.extend(reversed(item.children))
 
 
 def _read_word(text: str) -> str:

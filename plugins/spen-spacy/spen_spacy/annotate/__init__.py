@@ -1,5 +1,5 @@
-"""`spen annotate`: a corpus through a pipeline, shard by shard, on one machine or on many.
+"""`spen annotate`: annotates a corpus with a pipeline, shard by shard, on one machine or on many.
 
-`sources` reads and cuts the input, `plan` writes down which shards there are, `shards` annotates one of them, `engines`
-and `on_ray` have them all annotated. What an engine hands to a process is plain data: a `Job` and a `Shard`.
+`sources` reads and cuts the input, `plan` writes the list of shards, `shards` annotates one shard, and `engines` and
+`on_ray` distribute all shards. An engine passes plain data to a process: a `Job` and a `Shard`.
 """

@@ -1,4 +1,4 @@
-"""Types of the columns of annotations in Parquet, and their values as pyarrow takes them."""
+"""Types of the columns of annotations in Parquet, and their values for pyarrow."""
 
 from __future__ import annotations
 

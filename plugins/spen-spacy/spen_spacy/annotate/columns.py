@@ -1,4 +1,4 @@
-"""The columns of annotated docs: which there are follows from the pipeline, so that all shards have the same."""
+"""The columns of annotated docs, which follow from the pipeline, so that all shards have the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Column(NamedTuple):
     """A column of annotations."""
 
     kind: str
-    """Kind of its values, by which `cells.TYPES` has their type in Parquet."""
+    """Kind of its values, a key of `cells.TYPES`, which has their type in Parquet."""
     read: Callable[[Doc], Any]
     """Returns a doc's value, in plain types."""
 
@@ -33,94 +33,103 @@ _TOKENS: dict[str, tuple[str, str, Callable[[Token], Any]]] = {
     "deps": ("token.dep", "texts", attrgetter("dep_")),
     "heads": ("token.head", "numbers", lambda token: token.head.i),
 }
-"""Column -> the attribute that a component must assign, the kind, and the value of a token."""
+"""Column -> the attribute that a component must assign, the kind, and a function that returns a token's value."""
 
 
 def list_columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Column]:
-    """The columns of what a pipeline's components say they assign, as spaCy's `analyze_pipes` has it, without what a
-    run of ours does not set, by name: all, or those that are wanted; `ConfigError` if one of these is not there."""
+    """The columns by name, of all attributes that a pipeline's components declare to assign, as in spaCy's
+    `analyze_pipes`, except those that our runs do not set: all columns, or those in `wanted`. `ConfigError` if one of
+    these does not exist."""
     assigned: set[str] = set()
     for name, component in nlp.pipeline:
         assigned |= {*nlp.get_pipe_meta(name).assigns} - getattr(component, "unassigned", frozenset())
-    known = _token_columns(assigned) | _doc_columns(nlp, assigned)
+    columns = _list_token_columns(assigned) | _list_doc_columns(nlp, assigned)
     for attribute in sorted(assigned - {"doc._.srl", "doc._.spen_energy"}):
         if attribute.startswith("doc._."):
-            known[attribute.removeprefix("doc._.")] = Column("json", attrgetter(attribute.removeprefix("doc.")))
+            columns[attribute.removeprefix("doc._.")] = Column("json", attrgetter(attribute.removeprefix("doc.")))
     for name in wanted or ():
-        if name not in known:
+        if name not in columns:
             raise ConfigError(
-                f"--columns: found {name!r};{did_you_mean(name, known)} this pipeline sets {', '.join(known)}"
+                f"--columns: found {name!r};{did_you_mean(name, columns)} this pipeline sets {', '.join(columns)}"
             )
-    return known if wanted is None else {name: known[name] for name in wanted}
+    return columns if wanted is None else {name: columns[name] for name in wanted}
 
 
-def _token_columns(assigned: set[str]) -> dict[str, Column]:
-    known = {}
+def _list_token_columns(assigned: set[str]) -> dict[str, Column]:
+    columns = {}
     if assigned - {"doc.cats"}:
-        known["tokens"] = Column("texts", lambda doc: [token.text for token in doc])
-        known["token_starts"] = Column("numbers", lambda doc: [token.idx for token in doc])
+        columns["tokens"] = Column("texts", lambda doc: [token.text for token in doc])
+        columns["token_starts"] = Column("numbers", lambda doc: [token.idx for token in doc])
     if assigned & {"doc.sents", "token.is_sent_start", "token.dep"}:
-        known["sentence_starts"] = Column("numbers", lambda doc: [t.idx for t in doc if t.is_sent_start])
+        columns["sentence_starts"] = Column("numbers", lambda doc: [token.idx for token in doc if token.is_sent_start])
     for name, (attribute, kind, read) in _TOKENS.items():
         if attribute in assigned:
-            known[name] = Column(kind, lambda doc, read=read: [read(token) for token in doc])
-    return known
+            columns[name] = Column(kind, lambda doc, read=read: [read(token) for token in doc])
+    return columns
 
 
-def _doc_columns(nlp: Language, assigned: set[str]) -> dict[str, Column]:
+def _list_doc_columns(nlp: Language, assigned: set[str]) -> dict[str, Column]:
     components = [component for _, component in nlp.pipeline if isinstance(component, Component)]
-    labelling = [component for component in components if hasattr(component, "predicted")]
-    others = [name for name, component in nlp.pipeline if not isinstance(component, Component)]
-    known = {}
+    labellers = [component for component in components if hasattr(component, "predicted")]
+    other_names = [name for name, component in nlp.pipeline if not isinstance(component, Component)]
+    columns = {}
     if "doc.ents" in assigned:
-        known["ents"] = Column("spans", lambda doc: [_span(span) for span in doc.ents])
+        columns["ents"] = Column("spans", lambda doc: [_describe_span(span) for span in doc.ents])
     if "doc._.srl" in assigned:
-        known["frames"] = Column("frames", lambda doc: [_frame(frame) for frame in doc._.srl])
-    if any("doc.spans" in nlp.get_pipe_meta(name).assigns for name in others):
-        known["spans"] = Column("groups", _groups)
+        columns["frames"] = Column("frames", lambda doc: [_describe_frame(frame) for frame in doc._.srl])
+    if any("doc.spans" in nlp.get_pipe_meta(name).assigns for name in other_names):
+        columns["spans"] = Column("groups", _list_groups)
     if "doc.cats" in assigned:
-        known["cats"] = Column("numbers_by_name", lambda doc: _rounded(doc.cats))
-    if labelling:
-        known["labels"] = Column("texts", lambda doc: _labels(doc, labelling))
+        columns["cats"] = Column("numbers_by_name", lambda doc: _round_scores(doc.cats))
+    if labellers:
+        columns["labels"] = Column("texts", lambda doc: _list_labels(doc, labellers))
     if any(component.settings["energy"] for component in components):
-        known["energies"] = Column("numbers_by_name", lambda doc: _rounded(doc._.spen_energy))
-    return known
+        columns["energies"] = Column("numbers_by_name", lambda doc: _round_scores(doc._.spen_energy))
+    return columns
 
 
-def _labels(doc: Doc, components: Sequence[Any]) -> list[str]:
+def _list_labels(doc: Doc, components: Sequence[Any]) -> list[str]:
     return list(dict.fromkeys(label for component in components for label in component.predicted(doc)))
 
 
-def _span(span: Span) -> dict[str, Any]:
-    return {"label": span.label_, **_place(span, span._.spen_score if span.has_extension("spen_score") else None)}
+def _describe_span(span: Span) -> dict[str, Any]:
+    return {
+        "label": span.label_,
+        **_describe_place(span, span._.spen_score if span.has_extension("spen_score") else None),
+    }
 
 
-def _place(span: Span, score: float | None) -> dict[str, Any]:
+def _describe_place(span: Span, score: float | None) -> dict[str, Any]:
     return {"text": span.text, "start": span.start_char, "end": span.end_char, "score": score}
 
 
-def _frame(frame: Frame) -> dict[str, Any]:
+def _describe_frame(frame: Frame) -> dict[str, Any]:
     i = frame.predicate.i
     return {
-        "predicate": _place(frame.predicate.doc[i : i + 1], frame.score),
+        "predicate": _describe_place(frame.predicate.doc[i : i + 1], frame.score),
         "sense": frame.sense,
         "gloss": frame.gloss,
         "sense_score": frame.sense_score,
         "arguments": [
-            {"role": a.role, "description": a.description, **_place(a.span, a.score)} for a in frame.arguments
+            {
+                "role": argument.role,
+                "description": argument.description,
+                **_describe_place(argument.span, argument.score),
+            }
+            for argument in frame.arguments
         ],
     }
 
 
-def _groups(doc: Doc) -> list[dict[str, Any]]:
-    """The span groups that are not those of entities and frames of ours."""
+def _list_groups(doc: Doc) -> list[dict[str, Any]]:
+    """The spans of all groups but those of our entities and frames."""
     return [
-        {"key": key, "label": span.label_, **_place(span, score)}
+        {"key": key, "label": span.label_, **_describe_place(span, score)}
         for key, group in doc.spans.items()
         if ORDER not in group.attrs
         for span, score in zip(group, group_scores(group), strict=True)
     ]
 
 
-def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
+def _round_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: rounded(score) for name, score in scores.items()}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spen_spacy.annotate.shards import Done
 
 PRINTED = Path("-")
-"""Output that is printed."""
+"""The output folder that stands for standard output."""
 
 
 def annotate(
@@ -56,9 +56,9 @@ def annotate(
 
     Example: spen annotate spen_en texts.txt --out annotated
     """
-    wanted = None if columns is None else tuple(name.strip() for name in columns.split(","))
+    column_names = None if columns is None else tuple(name.strip() for name in columns.split(","))
     is_printed = out == PRINTED
-    _check(to, is_printed, wanted, shard_size, engine, (gpus, address))
+    _check_options(to, is_printed, column_names, shard_size, engine, (gpus, address))
     from spen_spacy.annotate import engines, on_ray, parquet
     from spen_spacy.annotate.columns import list_columns
     from spen_spacy.annotate.finding import find_sources
@@ -71,16 +71,16 @@ def annotate(
         on_ray.require()
     if to == "parquet":
         parquet.require()
-    named = find_pipeline(pipeline, predicates, language, device or ("cuda" if gpus else None), precision)
+    source = find_pipeline(pipeline, predicates, language, device or ("cuda" if gpus else None), precision)
     format, sources, skipped = find_sources(inputs, kind, out)
     _note_skipped(skipped)
     reading = Reading(format, documents, text)
     check_sources(reading, sources, errors == "keep")
-    nlp, identity = named.load(), named.identity()
+    nlp, identity = source.load(), source.identity()
     if to != "docbin":
-        list_columns(nlp, wanted)  # an unknown one is an error before anything is written
+        list_columns(nlp, column_names)  # an unknown column is an error before anything is written
     choices = {"--from": format, "--documents": documents, "--text": text, "--to": to, "--columns": columns}
-    choices |= {"--language": named.language, "--precision": precision}
+    choices |= {"--language": source.language, "--precision": precision}
     size = None if shard_size is None else max(1, round(shard_size * 1e6))
     with ExitStack() as stack:
         if is_printed:
@@ -88,29 +88,29 @@ def annotate(
         stack.enter_context(locked(out))
         plan = read_or_make_plan(out, choices, identity, sources, size)
         remove_unfinished(out)
-        job = Job(named, identity, reading, plan.kinds, str(out.resolve()), to, wanted, errors == "keep")
-        todo = [shard for shard in plan.shards if not shard.path(job).exists()]
-        for note in note_unspaced(nlp, job, todo[:1], language):
+        job = Job(source, identity, reading, plan.kinds, str(out.resolve()), to, column_names, errors == "keep")
+        unfinished = [shard for shard in plan.shards if not shard.path(job).exists()]
+        for note in note_unspaced(nlp, job, unfinished[:1], language):
             typer.echo(note, err=True)
-        if engine == "ray" and todo:
-            done = on_ray.run_on_ray(processes, gpus or 0, address, job, todo)
-        elif processes > 1 and todo:
-            done = engines.run_processes(processes, job, todo)
+        if engine == "ray" and unfinished:
+            steps = on_ray.run_on_ray(processes, gpus or 0, address, job, unfinished)
+        elif processes > 1 and unfinished:
+            steps = engines.run_processes(processes, job, unfinished)
         else:
-            done = engines.run_here(nlp, job, todo)
-        _follow(done, job, plan, len(todo), is_printed)
+            steps = engines.run_here(nlp, job, unfinished)
+        _follow(steps, job, plan, len(unfinished), is_printed)
 
 
-def _follow(done: Generator[Done, None, None], job: Job, plan: Plan, todo: int, is_printed: bool) -> None:
-    """Follow the shards, with a line at the end."""
+def _follow(steps: Generator[Done, None, None], job: Job, plan: Plan, unfinished: int, is_printed: bool) -> None:
+    """Follows the shards and prints a line at the end."""
     from spen_spacy.annotate.plan import remove_unfinished
     from spen_spacy.annotate.progress import follow, print_shards
     from spen_spacy.annotate.shards import note_failed
 
     if is_printed:
-        typer.echo(follow(print_shards(done, job, plan.shards), plan, todo, True), err=True)
+        typer.echo(follow(print_shards(steps, job, plan.shards), plan, unfinished, True), err=True)
         return
-    typer.echo(follow(done, plan, todo))
+    typer.echo(follow(steps, plan, unfinished))
     remove_unfinished(Path(job.out))
     shards = f"{len(plan.shards)} shard{'s' * (len(plan.shards) != 1)}"
     typer.echo(f"{job.out}: all of {shards}{note_failed(job, plan.shards)}")
@@ -118,20 +118,20 @@ def _follow(done: Generator[Done, None, None], job: Job, plan: Plan, todo: int, 
 
 def _note_skipped(skipped: Sequence[Path]) -> None:
     if skipped:
-        shown = ", ".join(map(str, skipped[:3])) + (", …" if len(skipped) > 3 else "")
-        typer.echo(f"skipped {len(skipped):,} of the files found, whose formats are unknown ({shown})", err=True)
+        names = ", ".join(map(str, skipped[:3])) + (", …" if len(skipped) > 3 else "")
+        typer.echo(f"skipped {len(skipped):,} of the files found, whose formats are unknown ({names})", err=True)
 
 
-def _check(
+def _check_options(
     to: str,
     is_printed: bool,
     columns: Sequence[str] | None,
     shard_size: float | None,
     engine: str,
-    of_ray: tuple[float | None, str | None],
+    ray_options: tuple[float | None, str | None],
 ) -> None:
-    """Raise a `ConfigError` for options that do not fit one another; `of_ray` are GPUs and address."""
-    if engine == "local" and of_ray != (None, None):
+    """Raises a `ConfigError` for options that do not fit one another; `ray_options` are GPUs and address."""
+    if engine == "local" and ray_options != (None, None):
         raise ConfigError("--gpus and --address: found --engine local; expected --engine ray")
     if shard_size is not None and not 0 < shard_size <= options.LARGEST_SHARD:
         raise ConfigError(f"--shard-size: found {shard_size}; expected more than 0, at most {options.LARGEST_SHARD}")

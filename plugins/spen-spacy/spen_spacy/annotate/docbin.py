@@ -14,13 +14,13 @@ from spacy.vocab import Vocab
 from spen_plugins import DataError
 
 WORD = 6
-"""Bytes of a word, with the blank after it, by which the size of a DocBin is counted."""
+"""Bytes of a word, with the blank after it, from which the size of a DocBin is estimated."""
 
 
 def _open(path: str | Path) -> DocBin:
     try:
         return DocBin().from_disk(path)
-    except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
+    except Exception as error:  # zlib, msgpack, numpy and spaCy raise their own
         found = f"a damaged file ({type(error).__name__})"
         raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error
 
@@ -31,23 +31,23 @@ def user_data(path: str | Path) -> Iterator[dict[Any, Any]]:
 
 
 def sizes(path: str | Path) -> list[int]:
-    """Bytes of the words of each doc, about; `DataError` if the file is damaged."""
+    """Approximate number of bytes of the words of each doc; `DataError` if the file is damaged."""
     return [len(tokens) * WORD for tokens in _open(path).tokens]
 
 
 def read_docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[Doc | str]:
-    """The docs from `start` to before `end`, or the fault of one; no others are made. `DataError` if the file is
-    damaged."""
+    """The docs from `start` to `end` (exclusive), or the fault of a damaged doc; no others are created. `DataError` if
+    the file is damaged."""
     docs = _open(path)
     for number in range(start, end):
-        one = copy(docs)
+        single = copy(docs)
         for name in ("tokens", "spaces", "cats", "flags", "span_groups", "user_data"):
             if len(values := getattr(docs, name)):
-                setattr(one, name, values[number : number + 1])
-        one.strings = docs.strings if number == start else set()  # the vocabulary has them then
+                setattr(single, name, values[number : number + 1])
+        single.strings = docs.strings if number == start else set()  # the vocabulary has them after the first doc
         try:
-            [doc] = one.get_docs(vocab)
-            DocBin(store_user_data=True).add(doc)  # which looks every string up
+            [doc] = single.get_docs(vocab)
+            DocBin(store_user_data=True).add(doc)  # looks every string up
         except Exception as error:
             yield f"a damaged doc ({type(error).__name__}: {error})"
         else:

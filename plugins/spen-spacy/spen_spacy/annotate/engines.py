@@ -21,7 +21,7 @@ from spen_spacy.annotate.shards import Done, annotate
 
 
 class Worker:
-    """A process's pipeline. A failure is part of what it returns: errors lose their words on the way."""
+    """A process's pipeline. It returns failures as values: exceptions lose their messages between processes."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._failure = job, ""
@@ -30,49 +30,49 @@ class Worker:
             self._nlp = job.pipeline.load()
         except SpenError as error:
             self._failure = f"on {platform.node()}: {error}"
-        except Exception as error:  # of any component that is loaded, or for want of memory
+        except Exception as error:  # raised by any component, or for lack of memory
             self._failure = f"on {platform.node()}: the pipeline can't be loaded ({type(error).__name__}: {error})"
 
     def annotate(self, shard: Shard) -> Done:
-        """Annotate a whole shard."""
+        """Annotates a whole shard."""
         if self._failure:
             return Done(shard.number, 0, 0, 0, True, self._failure)
         *groups, last = annotate(self._nlp, self._job, shard)
-        documents, words, characters = (sum(getattr(one, name) for one in groups) for name in Done._fields[1:4])
+        documents, words, characters = (sum(getattr(group, name) for group in groups) for name in Done._fields[1:4])
         return last._replace(documents=documents, words=words, characters=characters)
 
 
 _workers: list[Worker] = []
-"""In a process of a pool: its own."""
+"""The worker of this process, if it belongs to a pool."""
 
 
 def run_here(nlp: Language, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-    """One shard after another in this process."""
+    """Annotates one shard after another in this process."""
     for shard in shards:
         yield from annotate(nlp, job, shard)
 
 
 def run_processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-    """Shards by several processes, each with a pipeline of its own; those of a process that is killed again.
+    """Annotates shards in several processes, each with its own pipeline; shards of a killed one start again.
 
-    Not by `nlp.pipe(n_process=…)`: it sends all docs back through one process, and waits for ever for one that was
+    `nlp.pipe(n_process=…)` would send all docs back through one process, and wait forever for a process that was
     killed. `RunError` if processes end as soon as they start, or are killed again and again.
     """
-    left = {shard.number: shard for shard in shards}
-    while left:
-        before = len(left)
-        # Spawned, not forked: a fork has this process's locks, and the threads that hold some are not in it.
+    remaining = {shard.number: shard for shard in shards}
+    while remaining:
+        previous = len(remaining)
+        # Spawned, not forked: a fork has this process's locks, but not the threads that hold them.
         spawn = multiprocessing.get_context("spawn")
         with _prepare_start():
-            pool = ProcessPoolExecutor(min(number, len(left)), spawn, _start, (job,))
-            futures = [pool.submit(_annotate, shard) for shard in left.values()]
+            pool = ProcessPoolExecutor(min(number, len(remaining)), spawn, _start, (job,))
+            futures = [pool.submit(_annotate, shard) for shard in remaining.values()]
         try:
             for future in as_completed(futures):
-                done = future.result()
-                del left[done.number]
-                yield done
+                step = future.result()
+                del remaining[step.number]
+                yield step
         except BrokenProcessPool as error:
-            if len(left) == before:
+            if len(remaining) == previous:
                 raise RunError(
                     "a process ended before it finished a shard, perhaps for lack of memory; use fewer --processes, or "
                     "smaller shards in another --out"
@@ -83,20 +83,20 @@ def run_processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[D
 
 @contextmanager
 def _prepare_start() -> Iterator[None]:
-    """Processes that start here import nothing from the working directory, where a `random.py` may lie; Ctrl-C waits
-    for `_start` in them."""
-    before = os.environ.get("PYTHONSAFEPATH")
+    """Lets processes that start in the block import nothing from the working directory, which may hold a `random.py`.
+    Ctrl-C waits for their `_start`."""
+    previous = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
     if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # which unblocks the signal
+        resource_tracker.ensure_running()  # it unblocks the signal
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        if before is None:
+        if previous is None:
             del os.environ["PYTHONSAFEPATH"]
         else:
-            os.environ["PYTHONSAFEPATH"] = before
+            os.environ["PYTHONSAFEPATH"] = previous
         _unblock_interrupts()
 
 
@@ -106,7 +106,7 @@ def _unblock_interrupts() -> None:
 
 
 def _start(job: Job) -> None:
-    """Make a process of a pool ready: it ends with its parent, and at Ctrl-C without a word."""
+    """Prepares a process of a pool: it ends with its parent, and silently at Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _unblock_interrupts()
     parent = multiprocessing.parent_process()

@@ -11,29 +11,30 @@ from spen_spacy.annotate.sources import PLAN, Source
 
 SUFFIXES = {".txt": "text", ".text": "text", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 SUFFIXES |= {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet", ".spacy": "docbin"}
-"""The format of a file by the end of its name, before a `.gz`."""
+"""Suffix of a file's name, before a `.gz` -> its format."""
 
 
 def find_sources(
     named: Sequence[str], kind: str | None = None, out: Path | None = None
 ) -> tuple[str, list[Source], list[Path]]:
-    """The format and the files of what a user named, in order, and the files of unknown formats in named folders.
+    """The format and the files of the input, in order, and the files of unknown formats in its folders.
 
-    Named are files, folders with all below them, and patterns. The format is `kind`, or as the names end; the folder
-    `out` is no input. `ConfigError` if there is no such file, or they are of several formats or of an unknown one.
+    `named` are files, folders with all below them, and patterns. The format is `kind`, or that of the suffixes. The
+    folder `out` is no input. `ConfigError` if a file does not exist, or the files have several formats or an unknown
+    one.
     """
     kinds: dict[Path, str] = {}
     skipped: dict[Path, None] = {}
     for name in named:
-        in_folder = Path(name).expanduser().is_dir()
-        paths = _files_below(Path(name).expanduser()) if in_folder else _named_files(name, out)
+        is_folder = Path(name).expanduser().is_dir()
+        paths = _list_files(Path(name).expanduser()) if is_folder else _expand_name(name, out)
         for path in paths:
-            if any("\ud800" <= mark <= "\udfff" for mark in str(path)):
+            if any("\ud800" <= character <= "\udfff" for character in str(path)):
                 raise ConfigError(f"{str(path)!a}: found a name that is not UTF-8; rename the file")
-            format = kind or _kind(path)
+            format = kind or _find_format(path)
             if format is not None:
                 kinds[path] = format
-            elif in_folder:
+            elif is_folder:
                 skipped[path] = None
             else:
                 raise ConfigError(
@@ -42,21 +43,21 @@ def find_sources(
                 )
         if kinds.keys().isdisjoint(paths):
             raise ConfigError(f"{name}: found no file whose name ends in {', '.join(SUFFIXES)}")
-    first = {format: path for path, format in reversed(kinds.items())}
-    if len(first) > 1:
-        several = ", ".join(f"{path} ({format})" for format, path in first.items())
-        raise ConfigError(f"found files of several formats: {several}; expected files of one format, or --from")
-    return next(iter(first)), [_source(path) for path in kinds], list(skipped)
+    first_paths = {format: path for path, format in reversed(kinds.items())}
+    if len(first_paths) > 1:
+        listing = ", ".join(f"{path} ({format})" for format, path in first_paths.items())
+        raise ConfigError(f"found files of several formats: {listing}; expected files of one format, or --from")
+    return next(iter(first_paths)), [_make_source(path) for path in kinds], list(skipped)
 
 
-def _kind(path: Path) -> str | None:
+def _find_format(path: Path) -> str | None:
     """The format of a file by its name; None if there is none."""
     name = path.name.lower()
     kind = SUFFIXES.get(Path(name.removesuffix(".gz")).suffix)
     return None if name.endswith(".gz") and kind in ("parquet", "docbin") else kind
 
 
-def _files_below(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     """The files below a folder, without hidden ones and without subfolders that `spen annotate` wrote."""
     files = []
     for path in sorted(folder.rglob("*")):
@@ -67,7 +68,7 @@ def _files_below(folder: Path) -> list[Path]:
     return files
 
 
-def _named_files(name: str, out: Path | None) -> list[Path]:
+def _expand_name(name: str, out: Path | None) -> list[Path]:
     """A file, or the files of a pattern, without those of the output."""
     path = Path(name).expanduser()
     paths = [path] if path.exists() else [Path(p) for p in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207
@@ -79,6 +80,6 @@ def _named_files(name: str, out: Path | None) -> list[Path]:
     return files
 
 
-def _source(path: Path) -> Source:
-    about = path.stat()
-    return Source(str(path.resolve()), str(path), about.st_size, about.st_mtime_ns)
+def _make_source(path: Path) -> Source:
+    status = path.stat()
+    return Source(str(path.resolve()), str(path), status.st_size, status.st_mtime_ns)

@@ -9,8 +9,8 @@ from typing import Any
 
 from spen_spacy.annotate.fields import as_json
 
-_WHOLE = '"error": null}\n'
-"""End of the line of a document that did not fail: the last key, so that counting the others parses nothing."""
+_NO_ERROR = '"error": null}\n'
+"""End of the line of a document that did not fail. This key is the last, so that counting failures parses nothing."""
 
 
 def line(row: Mapping[str, Any], error: str | None) -> str:
@@ -31,4 +31,4 @@ def count_failed(path: Path) -> int:
 
 def has_error(text: str) -> bool:
     """True for the line of a document that failed."""
-    return not text.endswith(_WHOLE)
+    return not text.endswith(_NO_ERROR)

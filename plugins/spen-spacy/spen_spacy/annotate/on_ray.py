@@ -1,4 +1,4 @@
-"""The engine of many machines, Ray Data: an actor loads the pipeline once and annotates shard after shard."""
+"""The engine for many machines, Ray Data: an actor loads the pipeline once and annotates shard after shard."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from spen_spacy.annotate.shards import Done
 
 
 class Actor(Worker):
-    """An actor's work."""
+    """A Ray actor, which annotates the shards of a batch."""
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        done = [self.annotate(shard) for shard in batch["shard"]]
-        return {name: [getattr(one, name) for one in done] for name in Done._fields}
+        steps = [self.annotate(shard) for shard in batch["shard"]]
+        return {name: [getattr(step, name) for step in steps] for name in Done._fields}
 
 
 def require() -> None:
-    """Raise a `ConfigError` if Ray Data is not installed."""
+    """Raises a `ConfigError` if Ray Data is not installed."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its errors come back as Python's
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its errors are raised in Python
     try:
         import ray.data  # noqa: F401
     except ImportError as error:
@@ -34,20 +34,20 @@ def require() -> None:
 def run_on_ray(
     number: int, gpus: float, address: str | None, job: Job, shards: Sequence[Shard]
 ) -> Generator[Done, None, None]:
-    """Shards by actors with so many GPUs each; Ray starts one that was killed again, and gives its shards to it or to
-    another. Without a cluster's address Ray is started here, for as long as this lasts. `RunError` if the cluster can't
-    be reached, or Ray gives up.
+    """Annotates shards in `number` actors with `gpus` GPUs each. Ray restarts killed actors and reassigns their shards.
+    Without a cluster's address, Ray is started on this machine for the time of this call. `RunError` if the cluster
+    can't be reached, or Ray gives up.
     """
     require()
     import ray
     from ray.exceptions import RayError
 
-    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    options = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
         if address is None:
-            ray.init(num_cpus=number, include_dashboard=False, **quiet)
+            ray.init(num_cpus=number, include_dashboard=False, **options)
         else:
-            ray.init(address=address, **quiet)
+            ray.init(address=address, **options)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise RunError(f"Ray can't be started{'' if address is None else f' at {address}'}: {error}") from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)

@@ -10,11 +10,11 @@ from typing import Any
 from spen_plugins import ConfigError, DataError
 
 ROWS = 1000
-"""Rows that are decoded at once."""
+"""Number of rows that are decoded at once."""
 
 
 def require() -> None:
-    """Raise a `ConfigError` if pyarrow is not installed."""
+    """Raises a `ConfigError` if pyarrow is not installed."""
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
@@ -35,38 +35,40 @@ def measure(path: str | Path, field: str) -> tuple[int, int]:
     with _open(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         columns = (group.column(number) for group in groups for number in range(group.num_columns))
-        return file.metadata.num_rows, sum(c.total_uncompressed_size for c in columns if c.path_in_schema == field)
+        return file.metadata.num_rows, sum(
+            column.total_uncompressed_size for column in columns if column.path_in_schema == field
+        )
 
 
 def types(path: str | Path, field: str) -> dict[str, Any]:
-    """The Arrow type of each column but this one; `DataError` if the file lacks that, or is damaged."""
+    """The Arrow type of each column but this one; `DataError` if the file lacks this one, or is damaged."""
     with _open(path) as file:
         if field not in file.schema_arrow.names:
-            known = ", ".join(file.schema_arrow.names)
-            raise DataError(path, None, f"no column {field!r}", f"one of {known}, named by --text")
+            names = ", ".join(file.schema_arrow.names)
+            raise DataError(path, None, f"no column {field!r}", f"one of {names}, named by --text")
         return {column.name: column.type for column in file.schema_arrow if column.name != field}
 
 
 def read_rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any] | str]:
-    """The rows from `start` to before `end`, or the fault of one; groups of rows outside are not read. `DataError` if
-    the file is damaged."""
+    """The rows from `start` to `end` (exclusive), or the fault of a damaged row; groups of rows outside are not read.
+    `DataError` if the file is damaged."""
     first = 0
     with _open(path) as file:
         for group in range(file.num_row_groups):
-            after = first + file.metadata.row_group(group).num_rows
-            if first < end and after > start:
+            next_first = first + file.metadata.row_group(group).num_rows
+            if first < end and next_first > start:
                 for batch in file.iter_batches(ROWS, row_groups=[group]):
-                    skipped = max(0, start - first)
-                    yield from _list_rows(batch.slice(skipped, max(0, end - first - skipped)))
+                    offset = max(0, start - first)
+                    yield from _list_rows(batch.slice(offset, max(0, end - first - offset)))
                     first += batch.num_rows
-            first = after
+            first = next_first
 
 
 def _list_rows(batch: Any) -> Iterator[dict[str, Any] | str]:
-    """The rows of a batch; in place of a row with a value that Python does not have, its fault."""
+    """The rows of a batch; the fault of a row in place of one with a value that Python does not have."""
     try:
         yield from batch.to_pylist()
-    except Exception:  # text that is not UTF-8, a year after 9999, an unknown time zone, …; each by another library
+    except Exception:  # text that is not UTF-8, a year after 9999, an unknown time zone, …, from several libraries
         for number in range(batch.num_rows):
             row, name = {}, ""
             try:

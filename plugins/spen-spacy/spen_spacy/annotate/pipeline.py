@@ -1,4 +1,4 @@
-"""The pipeline of a corpus: found, loaded in each process, and told apart from others by a checksum of its files."""
+"""The pipeline of a corpus, which each process loads; a checksum of its files identifies it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spen_spacy.places import find_installed
 NOT_HASHED = frozenset(
     {"README.md", "environment.json", "examples.safetensors", "history.jsonl", "metrics.json", "times.jsonl"}
 )
-"""Files that say how a model came to be, and not what it predicts."""
+"""Files that record how a model came to be, and do not affect its predictions."""
 
 
 @dataclass(frozen=True)
@@ -32,56 +32,58 @@ class Pipeline:
     runs: tuple[str, ...] = ()
     """Run folders to make the pipeline of; () if `source` is one already."""
     language: str = "en"
-    """Code of the language of the tokeniser of `runs`."""
+    """Language code of the tokeniser for `runs`."""
     device: str | None = None
-    """Where components of ours predict; None: where spaCy computes."""
+    """Device of our components; None: the device of spaCy."""
     precision: str | None = None
-    """In which these multiply; None: as the pipeline says."""
+    """Precision of our components; None: as the pipeline says."""
 
     def load(self) -> Language:
         """The pipeline; `SpenError` if it can't be loaded."""
         if self.device is not None and self.device.startswith("cuda"):
             spacy.prefer_gpu(int(self.device.partition(":")[2] or 0))  # for spaCy's own components, if it has CuPy
-        given = {"device": self.device, "precision": self.precision}
-        settings = {name: value for name, value in given.items() if value is not None}
+        options = {"device": self.device, "precision": self.precision}
+        settings = {name: value for name, value in options.items() if value is not None}
         if self.runs:
             return make_pipeline(choose_components(self.runs), self.language, settings)
-        nlp = self._load_spacys()
-        ours = [name for name, component in nlp.pipeline if isinstance(component, Component)]
-        if self.precision is not None and not ours:
+        nlp = self._load_with_spacy()
+        component_names = [name for name, component in nlp.pipeline if isinstance(component, Component)]
+        if self.precision is not None and not component_names:
             raise ConfigError(f"--precision {self.precision}: {self.source} has no component of spen-plugins")
-        if settings and ours:
-            nlp = self._load_spacys({f"components.{name}.{key}": settings[key] for name in ours for key in settings})
+        if settings and component_names:
+            nlp = self._load_with_spacy(
+                {f"components.{name}.{key}": settings[key] for name in component_names for key in settings}
+            )
         return nlp
 
-    def _load_spacys(self, config: dict[str, Any] | None = None) -> Language:
+    def _load_with_spacy(self, config: dict[str, Any] | None = None) -> Language:
         try:
             return spacy.load(self.source, config=config or {})
         except SpenError:
             raise
-        except Exception as error:  # of any component, or of a package that is no pipeline
+        except Exception as error:  # raised by any component, or by a package that is no pipeline
             raise ConfigError(f"{self.source} can't be loaded by spaCy ({type(error).__name__}: {error})") from error
 
     @property
     def tags_words(self) -> bool:
-        """True if it is made of runs whose outputs are of words, as spaCy's tokeniser divides them."""
+        """True if it is made of runs whose outputs are for the words of spaCy's tokeniser."""
         return bool(self.runs) and choose_factory(RunFolder.open(Path(self.runs[0]))) != "spen_multilabel"
 
     def identity(self) -> dict[str, str]:
-        """The files' checksum and the versions, which are equal for equal annotations."""
-        total = hashlib.sha256()
-        for folder in map(Path, self.runs or [self._folder()]):
-            for path in _files(folder):
-                total.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
-        return {"sha256": total.hexdigest(), "spacy": spacy.__version__, "spen_plugins": __version__}
+        """The checksum of the files, and the versions; equal identities give equal annotations."""
+        digest = hashlib.sha256()
+        for folder in map(Path, self.runs or [self._find_folder()]):
+            for path in _list_files(folder):
+                digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
+        return {"sha256": digest.hexdigest(), "spacy": spacy.__version__, "spen_plugins": __version__}
 
     def check(self, known: dict[str, str]) -> None:
-        """Raise a `RunError` if this machine has another pipeline than the one of `known`."""
+        """Raises a `RunError` if the pipeline on this machine has another identity than `known`."""
         if (identity := self.identity()) != known:
             found, expected = describe_identity(identity), describe_identity(known)
             raise RunError(f"{self.source} is not the pipeline of the plan: found {found}; expected {expected}")
 
-    def _folder(self) -> Path:
+    def _find_folder(self) -> Path:
         return Path(self.source) if Path(self.source).is_dir() else spacy.util.get_package_path(self.source)
 
 
@@ -93,9 +95,9 @@ def describe_identity(identity: dict[str, str]) -> str:
 def find_pipeline(
     source: str, predicates: str | None, language: str | None, device: str | None, precision: str | None = None
 ) -> Pipeline:
-    """The pipeline that a user named, by a spaCy pipeline's folder or name, or by a run folder; predicates of a run of
-    `srl` are by default those of the installed pipeline. `ConfigError` if there is no such pipeline, or an option does
-    not fit it.
+    """The pipeline of a source: the folder or name of a spaCy pipeline, or a run folder. A run of `srl` has by default
+    the predicates of the installed pipeline. `ConfigError` if there is no such pipeline, or an option does not
+    fit it.
     """
     path = Path(source).expanduser()
     if (path / "config.json").is_file():
@@ -117,18 +119,18 @@ def find_pipeline(
             raise ConfigError(f"{source} is neither a run folder nor a pipeline: it has no config.json or config.cfg")
         return Pipeline(str(path.resolve()), device=device, precision=precision)
     if not spacy.util.is_package(source):
-        known = spacy.util.get_installed_models()
+        installed = spacy.util.get_installed_models()
         raise ConfigError(
-            f"found no pipeline and no folder {source!r}.{did_you_mean(source, known)} Installed pipelines: "
-            f"{', '.join(known) or 'none'}"
+            f"found no pipeline and no folder {source!r}.{did_you_mean(source, installed)} Installed pipelines: "
+            f"{', '.join(installed) or 'none'}"
         )
     return Pipeline(source, device=device, precision=precision)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """The files that say what a pipeline predicts."""
+def _list_files(folder: Path) -> Iterator[Path]:
+    """The files that determine a pipeline's predictions."""
     for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder).parts
-        hidden = any(part.startswith(".") or part in ("__pycache__", "checkpoint") for part in inside)
-        if path.is_file() and not hidden and path.name not in NOT_HASHED and path.suffix != ".partial":
+        parts = path.relative_to(folder).parts
+        is_hidden = any(part.startswith(".") or part in ("__pycache__", "checkpoint") for part in parts)
+        if path.is_file() and not is_hidden and path.name not in NOT_HASHED and path.suffix != ".partial":
             yield path

@@ -1,4 +1,4 @@
-"""The plan: which shards a corpus is cut into, written before the first is annotated and kept beside them."""
+"""The plan: the shards of a corpus, written before the first is annotated and kept beside them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spen_spacy.annotate.tables import read_header
 SUFFIX = {"parquet": ".parquet", "jsonl": ".jsonl", "docbin": ".spacy"}
 _UNFINISHED = re.compile(r"(shard-\d{6,}\.(parquet|jsonl|spacy)|_plan\.json)\.[0-9a-f]{8}-\d+-[0-9a-f]{16}\.partial")
 SHARDS = 64
-"""Number of shards by default, if each is then of a size between these."""
+"""Default number of shards, if the size of each is then between `SIZES`, in bytes of text."""
 SIZES = 1 << 16, 1 << 22
 
 
@@ -31,15 +31,15 @@ class Job:
 
     pipeline: Pipeline
     identity: Mapping[str, str]
-    """Of the pipeline, when the plan was made."""
+    """The pipeline's, when the plan was made."""
     reading: Reading
     kinds: Mapping[str, str]
-    """As of `Plan`."""
+    """As in `Plan`."""
     out: str
     form: str
     """A key of `SUFFIX`."""
     columns: tuple[str, ...] | None
-    """Of Parquet and JSON lines, the columns of annotations; None: all."""
+    """For Parquet and JSON lines, the columns of annotations; None: all."""
     keeps_errors: bool
     """If true, a document that fails is a row with an error; otherwise it ends the job."""
 
@@ -52,7 +52,7 @@ class Shard:
     pieces: tuple[Piece, ...]
 
     def path(self, job: Job) -> Path:
-        """Where it is once it is finished."""
+        """The path of the finished shard."""
         return Path(job.out) / f"shard-{self.number:06d}{SUFFIX[job.form]}"
 
 
@@ -64,9 +64,9 @@ class Plan:
     identity: Mapping[str, str]
     sources: Sequence[Source]
     kinds: Mapping[str, str]
-    """Of JSON and CSV, the type of each field but the text."""
+    """For JSON and CSV, the type of each field but the text."""
     size: int
-    """Bytes of text in a shard, about."""
+    """Approximate number of bytes of text in a shard."""
     shards: Sequence[Shard]
 
 
@@ -74,7 +74,7 @@ _PLAN = TypeAdapter(Plan)
 
 
 def check_sources(reading: Reading, sources: Sequence[Source], keeps_errors: bool) -> None:
-    """Raise a `DataError` if tables are damaged, have no field of text, or are of Parquet with different columns; a
+    """Raises a `DataError` if tables are damaged, have no field of text, or are of Parquet with different columns; a
     `RunError` if the first document can't be read and errors end the job.
     """
     _infer_kinds(reading, sources)
@@ -86,9 +86,9 @@ def check_sources(reading: Reading, sources: Sequence[Source], keeps_errors: boo
 def read_or_make_plan(
     out: Path, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
 ) -> Plan:
-    """The plan in `out`, which this process holds; made and written if there is none. Without a size it is that of the
-    plan, or as the input is large. `ConfigError` if the plan is that of another pipeline, input or choice, or the
-    folder holds something else; `DataError` if a file of the input can't be read.
+    """Reads the plan in `out`, whose lock this process holds, or makes and writes one. Without a size, the plan keeps
+    its size, or a new one gets it from the size of the input. `ConfigError` if the plan is for another pipeline, input
+    or choice, or the folder holds something else; `DataError` if a file of the input can't be read.
     """
     path = out / PLAN
     if path.exists():
@@ -96,19 +96,19 @@ def read_or_make_plan(
             plan = _PLAN.validate_json(path.read_bytes())
         except ValueError as error:
             raise sp.RunError(f"{path} is damaged and can't be read: {error}") from error
-        if difference := next(_differences(plan, options, identity, sources, size), None):
+        if difference := next(_list_differences(plan, options, identity, sources, size), None):
             raise sp.ConfigError(
                 f"{out} holds annotations of another job: {difference}. Use another --out, or remove {out} to start "
                 "again"
             )
         return plan
-    if others := [p.name for p in out.iterdir() if p.name != ".lock" and not _is_unfinished(p)]:
+    if others := [entry.name for entry in out.iterdir() if entry.name != ".lock" and not _is_unfinished(entry)]:
         raise sp.ConfigError(f"{out} holds {others[0]!r} and no {PLAN}; expected an empty or a new folder")
     reading = Reading(options["--from"], options["--documents"], options["--text"])
     if size is None:
-        least, most = SIZES
-        size = min(most, max(least, sum(source.size for source in sources) // SHARDS))
-    shards = tuple(_cut(reading, sources, size))
+        smallest, largest = SIZES
+        size = min(largest, max(smallest, sum(source.size for source in sources) // SHARDS))
+    shards = tuple(_cut_shards(reading, sources, size))
     plan = Plan(options, identity, sources, _infer_kinds(reading, sources), size, shards)
     with sp.writing(path) as temporary:
         temporary.write_bytes(_PLAN.dump_json(plan))
@@ -116,7 +116,7 @@ def read_or_make_plan(
 
 
 def remove_unfinished(out: Path) -> None:
-    """Remove the plan and the shards that killed processes had begun to write; this process holds the folder."""
+    """Removes the plan and the shards that killed processes left unfinished; this process holds the folder's lock."""
     for path in filter(_is_unfinished, out.iterdir()):
         path.unlink(missing_ok=True)
 
@@ -126,7 +126,7 @@ def _is_unfinished(path: Path) -> bool:
     return bool(_UNFINISHED.fullmatch(path.name)) and path.is_file()
 
 
-def _cut(reading: Reading, sources: Sequence[Source], size: int) -> Iterator[Shard]:
+def _cut_shards(reading: Reading, sources: Sequence[Source], size: int) -> Iterator[Shard]:
     pieces: list[Piece] = []
     number = total = 0
     for source in sources:
@@ -141,7 +141,7 @@ def _cut(reading: Reading, sources: Sequence[Source], size: int) -> Iterator[Sha
 
 
 def _infer_kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
-    """Types of the other fields of JSON and CSV. Tables of Parquet must have equal columns."""
+    """The types of the other fields of JSON and CSV. Tables of Parquet must have equal columns."""
     if reading.kind in ("jsonl", "json"):
         pieces = (Piece(source, 0, 1 << 60, 1) for source in sources)
         heads = (islice(reading.read(piece, Vocab()), fields.LOOKED_AT) for piece in pieces)
@@ -153,16 +153,16 @@ def _infer_kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
         first = parquet.types(sources[0].path, reading.field)
         for source in sources[1:]:
             if (types := parquet.types(source.path, reading.field)) != first:
-                odd = next(name for name in {**first, **types} if first.get(name) != types.get(name))
-                expected = f"that of {sources[0].name}, {first.get(odd)}"
-                raise sp.DataError(source.name, None, f"the column {odd!r} of type {types.get(odd)}", expected)
+                column = next(name for name in {**first, **types} if first.get(name) != types.get(name))
+                expected = f"that of {sources[0].name}, {first.get(column)}"
+                raise sp.DataError(source.name, None, f"the column {column!r} of type {types.get(column)}", expected)
     return {}
 
 
-def _differences(
+def _list_differences(
     plan: Plan, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
 ) -> Iterator[str]:
-    """Sentences about options, pipeline and files that are not as they were."""
+    """Sentences about options, pipeline and files that differ from the plan's."""
     for name, value in options.items():
         if value != plan.options.get(name):
             yield f"found {name} {value}; expected {plan.options.get(name)}"
@@ -170,9 +170,11 @@ def _differences(
         yield f"found another pipeline, {describe_identity(identity)}; expected {describe_identity(plan.identity)}"
     if size is not None and size != plan.size:
         yield f"found --shard-size {size / 1e6:g}; expected {plan.size / 1e6:g}, or no --shard-size"
-    before, now = ({s.path: (s.size, s.modified) for s in some} for some in (plan.sources, sources))
-    for path in {**before, **now}:
-        if before.get(path) != now.get(path):
+    planned, current = (
+        {source.path: (source.size, source.modified) for source in group} for group in (plan.sources, sources)
+    )
+    for path in {**planned, **current}:
+        if planned.get(path) != current.get(path):
             yield f"{path} is new, gone or changed"
-    if list(before) != list(now):
+    if list(planned) != list(current):
         yield "found the files of the input in another order"

@@ -25,40 +25,40 @@ LINE_SECONDS = 60
 
 
 def follow(steps: Generator[Done, None, None], plan: Plan, todo: int, is_printed: bool = False) -> str:
-    """Follow what an engine yields, show progress on standard error, and return a summary; `RunError` if a shard
-    failed. `todo` of the plan's shards are not finished yet. Rows that are printed have no bar between them, and their
+    """Follows an engine's steps, shows progress on standard error, and returns a summary; `RunError` if a shard failed.
+    `todo` is the number of the plan's unfinished shards. With `is_printed`, no bar is shown between the rows, and the
     shards are not kept.
     """
     total = len(plan.shards)
-    started = shown = time.perf_counter()
+    started = last_print = time.perf_counter()
     documents = words = 0
-    finished, begun = total - todo, dict[int, int]()
+    finished, characters_by_shard = total - todo, dict[int, int]()
     console = Console(stderr=True)
-    what = (TextColumn("shards"), MofNCompleteColumn(), BarColumn(24), TextColumn("{task.description}"))
-    when = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    progress = Progress(*what, *when, console=console, transient=True, speed_estimate_period=WINDOW)
+    count_columns = (TextColumn("shards"), MofNCompleteColumn(), BarColumn(24), TextColumn("{task.description}"))
+    time_columns = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    progress = Progress(*count_columns, *time_columns, console=console, transient=True, speed_estimate_period=WINDOW)
     has_bar = console.is_terminal and not is_printed
     with closing(steps), progress if has_bar else nullcontext():
         bar = progress.add_task("", total=total, completed=finished)
-        for done in steps:
-            if done.failure:
-                kept = "Finished shards are kept, and the same command resumes the job. "
+        for step in steps:
+            if step.failure:
+                hint = "Finished shards are kept, and the same command resumes the job. "
                 raise RunError(
-                    f"{done.failure}\n{'' if is_printed else kept}With --errors keep, a document that fails becomes a "
+                    f"{step.failure}\n{'' if is_printed else hint}With --errors keep, a document that fails becomes a "
                     "row with the reason"
                 )
-            documents, words = documents + done.documents, words + done.words
-            begun[done.number] = begun.get(done.number, 0) + done.characters
-            if done.is_last:
+            documents, words = documents + step.documents, words + step.words
+            characters_by_shard[step.number] = characters_by_shard.get(step.number, 0) + step.characters
+            if step.is_last:
                 finished += 1
-                del begun[done.number]
-            share = finished + sum(min(0.99, characters / plan.size) for characters in begun.values())
+                del characters_by_shard[step.number]
+            completed = finished + sum(min(0.99, characters / plan.size) for characters in characters_by_shard.values())
             now = time.perf_counter()
-            described = _describe(documents, words, now - started)
-            progress.update(bar, completed=share, description=described)
-            if not has_bar and not is_printed and now - shown >= LINE_SECONDS:
-                shown = now
-                typer.echo(f"{share:.1f} of {total} shards, {described}", err=True)
+            description = _describe(documents, words, now - started)
+            progress.update(bar, completed=completed, description=description)
+            if not has_bar and not is_printed and now - last_print >= LINE_SECONDS:
+                last_print = now
+                typer.echo(f"{completed:.1f} of {total} shards, {description}", err=True)
     if total and not todo:
         return "nothing was left to do: all shards were finished before"
     if not documents and todo == total:
@@ -71,23 +71,23 @@ def _describe(documents: int, words: int, seconds: float) -> str:
 
 
 def print_shards(done: Generator[Done, None, None], job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
-    """Pass on what an engine yields, in any order, and print each JSON shard once those before it are printed; its file
-    is removed. `OSError` if standard output is closed."""
+    """Yields an engine's steps, in any order, prints each JSON shard once all before it are printed, and removes its
+    file. `OSError` if standard output is closed."""
     finished: set[int] = set()
-    left = list(reversed(shards))
+    remaining = list(reversed(shards))
     failed = 0
     with closing(done):
-        for one in done:
-            if one.is_last and not one.failure:
-                finished.add(one.number)
-            while left and left[-1].number in finished:
-                path = left.pop().path(job)
+        for step in done:
+            if step.is_last and not step.failure:
+                finished.add(step.number)
+            while remaining and remaining[-1].number in finished:
+                path = remaining.pop().path(job)
                 with path.open(encoding="utf-8", newline="\n") as file:
                     for text in file:
                         sys.stdout.write(text)
                         failed += has_error(text)
                 sys.stdout.flush()
                 path.unlink()
-            yield one
+            yield step
     if failed:
         typer.echo(describe_failed(failed, "the key error"), err=True)

@@ -1,4 +1,4 @@
-"""One shard: its documents through the pipeline, and the rows to a file that is there when it is whole."""
+"""One shard: annotates its documents, and writes the rows to a file that appears when it is complete."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from spen_spacy.annotate.sources import Document
 from spen_spacy.predicting import cut_groups
 
 CHARACTERS = 200_000
-"""Characters of the documents that go through the pipeline together; so memory depends on no input's size."""
+"""Number of characters of the documents that go through the pipeline together, which bounds memory."""
 DOCUMENTS = 2000
-"""Most of them."""
+"""Maximal number of documents that go through the pipeline together."""
 FIRST = 100
-"""Documents that are looked at for a warning."""
+"""Number of documents that are examined for a warning."""
 INPUT = "spen_input"
 """Entry of `user_data` in a DocBin: the document's file, row and fields; error and text of one that failed."""
 
@@ -46,7 +46,7 @@ Write = Callable[[Sequence[Row]], None]
 
 
 def annotate(nlp: Language, job: Job, shard: Shard) -> Iterator[Done]:
-    """Annotate a shard, group by group, and put its file in place."""
+    """Annotates a shard, group by group, and puts its file in place."""
     failure = ""
     try:
         with (
@@ -54,11 +54,11 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Iterator[Done]:
             sp.writing(shard.path(job)) as temporary,
             _WRITERS[job.form](nlp, job, shard, temporary) as write,
         ):
-            for group in _group(_read(nlp, job, shard)):
+            for group in _group_documents(_read(nlp, job, shard)):
                 rows = list(_annotate_group(nlp, group))
-                failed = next((error for _, _, error in rows if error is not None), None)
-                if failed is not None and not job.keeps_errors:
-                    raise sp.RunError(failed)
+                first_error = next((error for _, _, error in rows if error is not None), None)
+                if first_error is not None and not job.keeps_errors:
+                    raise sp.RunError(first_error)
                 write(rows)
                 docs = [doc for _, doc, _ in rows if doc is not None]
                 characters = sum(len(doc.text) for doc in docs)
@@ -73,11 +73,11 @@ def note_failed(job: Job, shards: Sequence[Shard]) -> str:
     if job.form in ("parquet", "jsonl"):
         count_failed = parquet.count_failed if job.form == "parquet" else jsonl.count_failed
         count = sum(count_failed(shard.path(job)) for shard in shards)
-        where = "the column error" if job.form == "parquet" else "the key error"
+        place = "the column error" if job.form == "parquet" else "the key error"
     else:
-        count = sum("error" in about[INPUT] for shard in shards for about in docbin.user_data(shard.path(job)))
-        where = f"user_data['{INPUT}']"
-    return f"; {describe_failed(count, where)}" if count else ""
+        count = sum("error" in user_data[INPUT] for shard in shards for user_data in docbin.user_data(shard.path(job)))
+        place = f"user_data['{INPUT}']"
+    return f"; {describe_failed(count, place)}" if count else ""
 
 
 def describe_failed(count: int, where: str) -> str:
@@ -90,15 +90,17 @@ def note_unspaced(nlp: Language, job: Job, shards: Sequence[Shard], language: st
     if not job.pipeline.tags_words:
         return []
     documents = islice((document for shard in shards for document in _read(nlp, job, shard)), FIRST)
-    return sp.note_unspaced("\n".join(d.text for d in documents if isinstance(d.text, str)), language)
+    return sp.note_unspaced(
+        "\n".join(document.text for document in documents if isinstance(document.text, str)), language
+    )
 
 
 def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
     for piece in shard.pieces:
         path = Path(piece.source.path)
         try:
-            about = path.stat()
-            if (about.st_size, about.st_mtime_ns) != (piece.source.size, piece.source.modified):
+            status = path.stat()
+            if (status.st_size, status.st_mtime_ns) != (piece.source.size, piece.source.modified):
                 raise sp.DataError(path, None, "a file that has changed", "the file that the plan was made from")
             yield from job.reading.read(piece, nlp.vocab)
         except OSError as error:
@@ -106,36 +108,36 @@ def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
             raise sp.DataError(path, None, found, "one that every process and machine can read") from error
 
 
-def _group(documents: Iterator[Document]) -> Iterator[list[Document]]:
+def _group_documents(documents: Iterator[Document]) -> Iterator[list[Document]]:
     """Documents that go through the pipeline together."""
-    return cut_groups(documents, lambda document: len(_plain(document) or ""), CHARACTERS, DOCUMENTS)
+    return cut_groups(documents, lambda document: len(_read_text(document) or ""), CHARACTERS, DOCUMENTS)
 
 
 def _annotate_group(nlp: Language, group: Sequence[Document]) -> Iterator[Row]:
     """Each document with its doc, or with the reason why it has none."""
-    good = [document for document in group if document.text is not None]
+    readable = [document for document in group if document.text is not None]
     try:
-        docs: list[Doc | str] = list(nlp.pipe(map(_text, good), batch_size=len(group)))
-        if len(docs) != len(good):
+        docs: list[Doc | str] = list(nlp.pipe(map(_copy_text, readable), batch_size=len(group)))
+        if len(docs) != len(readable):
             raise ValueError("a component left documents out")
-    except Exception:  # of any component; which document it was is found out by one at a time
-        docs = [_annotate_one(nlp, document) for document in good]
-    left = iter(docs)
+    except Exception:  # raised by any component; one document at a time shows which it was
+        docs = [_annotate_one(nlp, document) for document in readable]
+    remaining = iter(docs)
     for document in group:
-        doc = document.error if document.text is None else next(left)
+        doc = document.error if document.text is None else next(remaining)
         yield (document, None, doc) if isinstance(doc, str) else (document, doc, None)
 
 
 def _annotate_one(nlp: Language, document: Document) -> Doc | str:
     """A document's doc, or the reason why it has none."""
     try:
-        return nlp(_text(document))
+        return nlp(_copy_text(document))
     except Exception as error:
         reason = " ".join(str(error).split())
         return f"{document.name}:{document.row}: the pipeline fails ({type(error).__name__}: {reason:.300})"
 
 
-def _text(document: Document) -> Any:
+def _copy_text(document: Document) -> Any:
     """A text, or a copy of a doc: a component that fails may leave it half annotated."""
     return document.text.copy() if isinstance(document.text, Doc) else document.text
 
@@ -146,11 +148,11 @@ def _open_docbin(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[
 
     def write(rows: Sequence[Row]) -> None:
         for document, doc, error in rows:
-            about = {"file": document.name, "row": document.row, "fields": document.fields}
+            entry = {"file": document.name, "row": document.row, "fields": document.fields}
             if doc is None:
                 doc = Doc(nlp.vocab)
-                about |= {"error": error, "text": _plain(document)}
-            doc.user_data[INPUT] = fields.make_plain(about)
+                entry |= {"error": error, "text": _read_text(document)}
+            doc.user_data[INPUT] = fields.make_plain(entry)
             docs.add(doc)
 
     yield write
@@ -165,20 +167,20 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
     from spen_spacy.annotate.cells import TYPES, cell
 
     annotations = list_columns(nlp, job.columns)
-    own = {"input_file": pa.string(), "input_row": pa.int64(), "text": pa.string()}
-    taken = {*own, *annotations, "error", fields.OTHER}
+    document_types = {"input_file": pa.string(), "input_row": pa.int64(), "text": pa.string()}
+    reserved = {*document_types, *annotations, "error", fields.OTHER}
     if job.reading.kind == "parquet":
         types = parquet.types(shard.pieces[0].source.path, job.reading.field)
-        known: Mapping[str, str] = dict.fromkeys(types, "any")
+        kinds: Mapping[str, str] = dict.fromkeys(types, "any")
     else:
-        known = job.kinds
-        types = {name: pa.type_for_alias("string" if kind == "json" else kind) for name, kind in known.items()}
-    names = fields.name_columns(known, taken)
-    other = {fields.OTHER: pa.string()} if job.reading.kind in ("jsonl", "json") else {}
+        kinds = job.kinds
+        types = {name: pa.type_for_alias("string" if kind == "json" else kind) for name, kind in kinds.items()}
+    names = fields.name_columns(kinds, reserved)
+    other_types = {fields.OTHER: pa.string()} if job.reading.kind in ("jsonl", "json") else {}
     schema = pa.schema(
-        own
+        document_types
         | {names[name]: type_ for name, type_ in types.items()}
-        | other
+        | other_types
         | {name: TYPES[column.kind] for name, column in annotations.items()}
         | {"error": pa.string()}
     )
@@ -188,7 +190,7 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
         def write(rows: Sequence[Row]) -> None:
             table = []
             for document, doc, error in rows:
-                row = _make_row(document) | {"error": error} | fields.as_columns(document.fields, known, names)
+                row = _make_row(document) | {"error": error} | fields.as_columns(document.fields, kinds, names)
                 if doc is not None:
                     row |= {name: cell(column, column.read(doc)) for name, column in annotations.items()}
                 table.append(row)
@@ -218,10 +220,10 @@ _WRITERS = {"parquet": _open_parquet, "jsonl": _open_jsonl, "docbin": _open_docb
 
 
 def _make_row(document: Document) -> dict[str, Any]:
-    """The columns that a document itself has."""
-    return {"input_file": document.name, "input_row": document.row, "text": _plain(document)}
+    """The columns of the document itself."""
+    return {"input_file": document.name, "input_row": document.row, "text": _read_text(document)}
 
 
-def _plain(document: Document) -> str | None:
-    """A document's text; None where it could not be read."""
+def _read_text(document: Document) -> str | None:
+    """A document's text; None if it could not be read."""
     return document.text.text if isinstance(document.text, Doc) else document.text

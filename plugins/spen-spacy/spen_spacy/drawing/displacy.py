@@ -13,7 +13,8 @@ from spen_spacy.frame import Frame
 _PREDICATE = "#b0bec5"
 """Lighter than in `draw`: displaCy's labels are black."""
 DISPLACY_OPTIONS: dict[str, Any] = {
-    "colors": {"V": _PREDICATE} | {prefix + role: c for prefix in ("", "C-", "R-") for role, c in COLOURS.items()}
+    "colors": {"V": _PREDICATE}
+    | {prefix + role: colour for prefix in ("", "C-", "R-") for role, colour in COLOURS.items()}
 }
 """Options for `displacy.render`: the colours of `draw`. Other roles have displaCy's grey."""
 
@@ -22,13 +23,13 @@ def displacy_frames(text: Doc | Span) -> list[dict[str, Any]]:
     """The frames of a doc, or of a part such as a sentence, for `displacy.render(..., style="span", manual=True)`.
 
     One entry for each frame: the words of its predicate's sentence, the predicate (V, and its sense if it has one),
-    and the arguments. Without sentences the words are those of the text. Tokens of an argument outside are left out.
+    and the arguments. Without sentences, the words are those of the text. Tokens of an argument outside are left out.
     """
-    whole = text if isinstance(text, Span) else text[:]
-    return [_frame(frame, whole) for frame in frames(text.doc) if whole.start <= frame.predicate.i < whole.end]
+    span = text if isinstance(text, Span) else text[:]
+    return [_make_entry(frame, span) for frame in frames(text.doc) if span.start <= frame.predicate.i < span.end]
 
 
-def _frame(frame: Frame, text: Span) -> dict[str, Any]:
+def _make_entry(frame: Frame, text: Span) -> dict[str, Any]:
     """A frame's entry, with the words of the text that are in its sentence."""
     start, end = text.start, text.end
     if text.doc.has_annotation("SENT_START"):
@@ -38,14 +39,14 @@ def _frame(frame: Frame, text: Span) -> dict[str, Any]:
     return {
         "text": words.text,
         "tokens": [token.text for token in words],
-        "spans": [_span(words, box) for box in find_boxes(frame, start, end)],
+        "spans": [_make_span(words, box) for box in find_boxes(frame, start, end)],
         "title": None,
         "settings": {"direction": text.doc.vocab.writing_system.get("direction", "ltr"), "lang": text.doc.lang_},
     }
 
 
-def _span(words: Span, box: Box) -> dict[str, Any]:
-    """A box as displaCy has it; `kb_id` is what it shows beside a label."""
+def _make_span(words: Span, box: Box) -> dict[str, Any]:
+    """A box in displaCy's form, which shows `kb_id` beside the label."""
     part = words[box.start : box.end]
     return {
         "start": part.start_char - words.start_char,

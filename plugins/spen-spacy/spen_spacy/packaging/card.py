@@ -37,29 +37,40 @@ NOT_DEFINITIONS = ("split", "threshold")
 
 def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component]) -> str:
     """The card, in Markdown; `full_name` is the name for `spacy.load`, language included."""
-    about = meta["description"] or f"A spaCy pipeline: {', '.join(component.name for component in components)}."
-    lines = [f"# {full_name} {meta['version']}", "", about, "", *_use(full_name, components), "", "## Components", ""]
+    description = meta["description"] or f"A spaCy pipeline: {', '.join(component.name for component in components)}."
+    lines = [
+        f"# {full_name} {meta['version']}",
+        "",
+        description,
+        "",
+        *_write_use(full_name, components),
+        "",
+        "## Components",
+        "",
+    ]
     lines += ["| component | factory | gives |", "|---|---|---|"]
-    lines += [f"| `{c.name}` | `{c.factory}` | {_does(c)} |" for c in components]
+    lines += [
+        f"| `{component.name}` | `{component.factory}` | {_describe_component(component)} |" for component in components
+    ]
     for component in components:
         for part, run in component.runs.items():
             title = component.name + (f", its {part}" if part in (PREDICATES, SENSES) else "")
             remark = GOLD_PREDICATES if component.factory == "spen_srl" and part != PREDICATES else ""
-            lines += ["", f"## {title}", "", *_run(f"{component.name}-{part}", run, remark)]
-    lines += ["", "## Licences", "", *_licences(meta)]
+            lines += ["", f"## {title}", "", *_write_run(f"{component.name}-{part}", run, remark)]
+    lines += ["", "## Licences", "", *_write_licences(meta)]
     lines += ["", "## Needs", "", f"spaCy {meta['spacy_version']}, {', '.join(meta['requirements'])}."]
     return "\n".join(lines) + "\n"
 
 
-def _use(full_name: str, components: Sequence[Component]) -> list[str]:
+def _write_use(full_name: str, components: Sequence[Component]) -> list[str]:
     last = components[-1]
     attribute = "tag_" if last.factory == "spen_pos" and tag_attributes(last.run) == "tag" else "pos_"
-    shown = SHOWS[last.factory].replace("{attribute}", attribute)
+    expression = SHOWS[last.factory].replace("{attribute}", attribute)
     code = ["import spacy", "", f'doc = spacy.load("{full_name}")("Anna sent the old farmer in Boston a letter.")']
-    return ["```python", *code, f"print({shown})", "```"]
+    return ["```python", *code, f"print({expression})", "```"]
 
 
-def _does(component: Component) -> str:
+def _describe_component(component: Component) -> str:
     tags = TAGS[tag_attributes(component.run)] if component.factory == "spen_pos" else ""
     text = DOES[component.factory].format(name=component.name, tags=tags)
     if component.factory == "spen_srl":
@@ -69,21 +80,21 @@ def _does(component: Component) -> str:
     return text
 
 
-def _run(stem: str, run: RunFolder, remark: str) -> list[str]:
+def _write_run(stem: str, run: RunFolder, remark: str) -> list[str]:
     """Scores, their definitions, calibration, data and origin of one run."""
     metrics = run.metrics()
     if metrics is None:
         lines = ["No scores: the run had not finished."]
     else:
         protocol = metrics.get("protocol", {})
-        lines = [*_scores(metrics), "", *([remark, ""] if remark else []), *_definitions(protocol)]
-        lines += ["", *_split(protocol.get("split"), run.own_files())]
+        lines = [*_write_scores(metrics), "", *([remark, ""] if remark else []), *_write_definitions(protocol)]
+        lines += ["", *_write_split(protocol.get("split"), run.own_files())]
     if (calibration := run.calibration()) is not None:
-        lines += ["", *_calibration(calibration)]
-    return [*lines, "", _data(run), "", _origin(stem, run)]
+        lines += ["", *_write_calibration(calibration)]
+    return [*lines, "", _write_data(run), "", _write_origin(stem, run)]
 
 
-def _scores(metrics: Mapping[str, Any]) -> Iterator[str]:
+def _write_scores(metrics: Mapping[str, Any]) -> Iterator[str]:
     parts = [part for part in ("validation", "test") if metrics.get(part)]
     names = [name for name, value in metrics[parts[0]].items() if isinstance(value, (int, float))] if parts else []
     yield f"| score | {' | '.join(parts)} |"
@@ -92,7 +103,7 @@ def _scores(metrics: Mapping[str, Any]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(f'{metrics[part][name]:.4f}' for part in parts)} |"
 
 
-def _definitions(protocol: Mapping[str, Any]) -> Iterator[str]:
+def _write_definitions(protocol: Mapping[str, Any]) -> Iterator[str]:
     for name, text in protocol.items():
         if name not in NOT_DEFINITIONS and isinstance(text, str):
             yield f"- {name}: {text}"
@@ -100,15 +111,15 @@ def _definitions(protocol: Mapping[str, Any]) -> Iterator[str]:
         yield f"- threshold: {protocol['threshold']}"
 
 
-def _split(split: Any, own: Sequence[str]) -> list[str]:
-    """The files of the split; of a user's own file the name alone, as its folder is private."""
+def _write_split(split: Any, own_files: Sequence[str]) -> list[str]:
+    """The files of the split; a user's own file without its folder, which is private."""
     if isinstance(split, Mapping):
-        shown = {part: Path(path).name if path in own else path for part, path in split.items() if path}
-        split = ", ".join(f"{part} `{path}`" for part, path in shown.items())
+        files = {part: Path(path).name if path in own_files else path for part, path in split.items() if path}
+        split = ", ".join(f"{part} `{path}`" for part, path in files.items())
     return [f"Split: {split}."] if split else []
 
 
-def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
+def _write_calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
     """Expected calibration errors; lower is better."""
     temperature = f"{calibration['temperature']:.3f}"
     yield (
@@ -123,15 +134,15 @@ def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
             yield f"| {part} | {errors['ece']:.4f} | {errors['ece_uncalibrated']:.4f} | {errors.get('decisions', '')} |"
 
 
-def _data(run: RunFolder) -> str:
-    named = [f"{entry.name} ({entry.about}; licence: {entry.licence})" for entry in run.data_sets()]
+def _write_data(run: RunFolder) -> str:
+    names = [f"{entry.name} ({entry.about}; licence: {entry.licence})" for entry in run.data_sets()]
     if run.config()["task"].get("corpus") is not None:
-        named.append("the synthetic corpus of spen-plugins, whose scores say nothing about real text")
-    named += [f"`{Path(path).name}`" for path in run.own_files()]
-    return f"Data: {'; '.join(named) or 'not known'}."
+        names.append("the synthetic corpus of spen-plugins, whose scores say nothing about real text")
+    names += [f"`{Path(path).name}`" for path in run.own_files()]
+    return f"Data: {'; '.join(names) or 'not known'}."
 
 
-def _origin(stem: str, run: RunFolder) -> str:
+def _write_origin(stem: str, run: RunFolder) -> str:
     """Config, seed and code version of the run, as far as recorded."""
     environment, config = run.environment(), run.config()
     source = f" from `{environment['source']}`" if environment.get("source") else ""
@@ -142,7 +153,7 @@ def _origin(stem: str, run: RunFolder) -> str:
     )
 
 
-def _licences(meta: Mapping[str, Any]) -> Iterator[str]:
+def _write_licences(meta: Mapping[str, Any]) -> Iterator[str]:
     yield f"This package: {meta['license'] or 'not stated by its maker'}. The data it was trained on:"
     yield ""
     for source in meta["sources"]:

@@ -64,32 +64,32 @@ def package(
     """
     # Prints and returns the path of the wheel, the sdist or the folder. A bad name, runs that make no pipeline, a
     # package that exists already and a run that can't be loaded are errors before anything is written.
-    from spen_spacy.packaging import package as making
+    from spen_spacy.packaging import package as packager
     from spen_spacy.packaging.runs import choose_components
 
-    full = making.full_name(name, lang, _note)
-    making.check(lang, version)
-    made = out / f"{full}-{version}"
-    if made.exists():
-        raise ConfigError(f"{made} exists already; nothing was written. Use another --version or --out, or remove it")
+    full_name = packager.full_name(name, lang, _note)
+    packager.check(lang, version)
+    target = out / f"{full_name}-{version}"
+    if target.exists():
+        raise ConfigError(f"{target} exists already; nothing was written. Use another --version or --out, or remove it")
     components = choose_components(runs, predicates)
     for run in (run for component in components for run in component.runs.values()):
         if run.metrics() is None:
             _note(f"{run.path} has no metrics.json: the run has not finished, and the card will have no scores of it")
-    own = {"lang": lang, "name": full.removeprefix(f"{lang}_"), "version": version, "license": licence}
-    nlp = making.make_pipeline(components, lang)
+    entries = {"lang": lang, "name": full_name.removeprefix(f"{lang}_"), "version": version, "license": licence}
+    nlp = packager.make_pipeline(components, lang)
     out.mkdir(parents=True, exist_ok=True)
     # Hidden, and on the disk of the result, which is renamed into place.
     with TemporaryDirectory(prefix=".package-", dir=out) as temporary:
         work = Path(temporary)
-        making.write_pipeline(nlp, components, own, work / "pipeline", half, keep_energy)
-        making.make_package(work, full)
-        folder = work / made.name
+        packager.write_pipeline(nlp, components, entries, work / "pipeline", half, keep_energy)
+        packager.make_package(work, full_name)
+        folder = work / target.name
         # spaCy leaves this copy to setup.py; with it the folder works as a package without building.
-        shutil.copy(folder / "meta.json", folder / full)
-        built = making.build(folder, build)
-        folder.rename(made)
-    result = made if built is None else made / "dist" / built
+        shutil.copy(folder / "meta.json", folder / full_name)
+        distribution = packager.build(folder, build)
+        folder.rename(target)
+    result = target if distribution is None else target / "dist" / distribution
     typer.echo(str(result))
     return result
 

@@ -46,14 +46,16 @@ def performance(components: Sequence[Component]) -> dict[str, Any]:
     for component in components:
         for part, run in component.runs.items():
             scores = (run.metrics() or {}).get("test") or {}
-            names = _names(component, scores) if part == "model" else SCORES[part]
+            names = _name_scores(component, scores) if part == "model" else SCORES[part]
             for score, name in names.items():
                 if score in scores:
-                    performance[name if name not in performance else f"{component.name}_{name}"] = _table(scores[score])
+                    performance[name if name not in performance else f"{component.name}_{name}"] = _convert_table(
+                        scores[score]
+                    )
     return performance
 
 
-def _names(component: Component, scores: Mapping[str, Any]) -> Mapping[str, str]:
+def _name_scores(component: Component, scores: Mapping[str, Any]) -> Mapping[str, str]:
     """Score of the component's model -> its name in meta.json."""
     if component.factory == "spen_task":
         return {name: name for name, value in scores.items() if isinstance(value, float)}
@@ -68,7 +70,7 @@ def tag_attributes(run: RunFolder) -> str:
     return "_".join(["pos"] * (POS in columns) + ["tag"] * (TAG in columns))
 
 
-def _table(score: Any) -> Any:
+def _convert_table(score: Any) -> Any:
     """A score; a table of scores as spaCy's `{type: {p, r, f}}`."""
     if not isinstance(score, Mapping):
         return score
@@ -76,41 +78,41 @@ def _table(score: Any) -> Any:
 
 
 def requirements(configs: Sequence[Mapping[str, Any]], registry: Registry) -> list[str]:
-    """Distributions that the pipeline needs besides spaCy, `name>=version`, given the configs of its runs."""
-    types = sorted({name for config in configs for name in _types(config)})
+    """Distributions that the pipeline needs besides spaCy, `name>=version`, by the configs of its runs."""
+    types = sorted({name for config in configs for name in _list_types(config)})
     distributions = ["spen-spacy", "spen-plugins", *(registry.plugin(name).distribution for name in types)]
     return [f"{name}>={metadata.version(name)}" for name in dict.fromkeys(distributions)]
 
 
-def _types(value: Any) -> Iterator[str]:
+def _list_types(value: Any) -> Iterator[str]:
     """All types of plugins, `plugin.name`, in a config."""
     if isinstance(value, Mapping):
         if isinstance(name := value.get("type"), str) and "." in name and not name.startswith("core."):
             yield name
         for inner in value.values():
-            yield from _types(inner)
+            yield from _list_types(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _types(inner)
+            yield from _list_types(inner)
 
 
 def sources(components: Sequence[Component]) -> list[dict[str, str]]:
     """The data sets of all runs with their licences, as listed in meta.json; each once."""
     runs = [run for component in components for run in component.runs.values()]
     entries = {entry.name: entry for run in runs for entry in run.data_sets()}
-    listed = [source(entry) for entry in entries.values()]
+    records = [source(entry) for entry in entries.values()]
     if any(component.senses_run is not None for component in components):
-        listed.append(FRAMES)
+        records.append(FRAMES)
     if any(run.config()["task"].get("corpus") is not None for run in runs):
-        listed.append(SAMPLE)
+        records.append(SAMPLE)
     files = dict.fromkeys(Path(path).name for run in runs for path in run.own_files())
-    return listed + [{"name": name, "license": "not known to this package"} for name in files]
+    return records + [{"name": name, "license": "not known to this package"} for name in files]
 
 
 def source(entry: DataSet) -> dict[str, str]:
     """A data set as listed in meta.json."""
-    listed = {"name": f"{entry.name}: {entry.about}", "license": entry.licence}
+    record = {"name": f"{entry.name}: {entry.about}", "license": entry.licence}
     if entry.files:
         owner, repository, commit, *_ = entry.files[0].origin.split("/")
-        listed["url"] = f"https://github.com/{owner}/{repository}/tree/{commit}"
-    return listed
+        record["url"] = f"https://github.com/{owner}/{repository}/tree/{commit}"
+    return record

@@ -24,7 +24,7 @@ from spen_spacy.places import SETTINGS
 
 NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
 CHECK = "requirements_check"
-"""Module that the package imports when it is imported."""
+"""Module that is imported with the package."""
 CHECK_SOURCE = '''"""An ImportError that names missing packages, before spaCy fails on an unknown factory."""
 
 from importlib import metadata
@@ -47,19 +47,19 @@ BACKEND = "from setuptools import build_meta; build_meta.build_{kind}('dist')"
 
 def full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
     """The package's name prefixed with the language, as in spaCy; `ConfigError` if it is not a valid package name."""
-    full = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
+    package_name = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
     if not NAME.fullmatch(name):
         raise sp.ConfigError(
             f"--name {name}: a package's name has letters, digits and single '_' between them, the first a letter, "
             f"as in {lang}_ner_mine"
         )
-    if full != name:
-        note(f"the package is called {full}: spaCy prefixes the name with the language")
-    return full
+    if package_name != name:
+        note(f"the package is called {package_name}: spaCy prefixes the name with the language")
+    return package_name
 
 
 def check(lang: str, version: str) -> None:
-    """Raise a ConfigError for an unknown language or an invalid version."""
+    """Raises a `ConfigError` for an unknown language or an invalid version."""
     try:
         spacy.util.get_lang_class(lang)
     except ImportError as error:
@@ -76,7 +76,7 @@ def check(lang: str, version: str) -> None:
 def make_pipeline(
     components: Sequence[Component], lang: str, settings: Mapping[str, str] | None = None
 ) -> spacy.Language:
-    """The pipeline, with models loaded from the runs, which raises errors of a run early; `settings` of all of them."""
+    """Makes the pipeline and loads its models, so that errors of a run come early; all components have `settings`."""
     nlp = spacy.blank(lang)
     for component in components:
         nlp.add_pipe(component.factory, name=component.name, config={**component.config, **(settings or {})})
@@ -92,14 +92,14 @@ def write_pipeline(
     keep_energy: bool,
     installed: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked.
+    """Writes the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked.
 
     A pretrained encoder that several models hold is stored once, in the folder `encoders`; energies that prediction
     does not use are left out unless `keep_energy`. `own` are entries of meta.json: `lang`, `name`, `version`, `license`
     and others of spaCy's; `installed` are names of models, by component, as a plugin registers them.
     """
     nlp.to_disk(folder, exclude=[component.name for component in components])
-    kept = []
+    configs = []
     (folder / "training").mkdir()
     for component in components:
         for part, run in component.runs.items():
@@ -108,10 +108,10 @@ def write_pipeline(
             energy = keep_energy or predictor.model.inference_net.uses_energy
             predictor.save(model, energy=energy, half=half, apart=True)
             _forget_machine(model / "environment.json")
-            kept.append(json.loads((model / "config.json").read_text(encoding="utf-8")))
+            configs.append(json.loads((model / "config.json").read_text(encoding="utf-8")))
             _write_json(run.config(), folder / "training" / f"{component.name}-{part}.json")
     _forget_runs(folder / "config.cfg", components, installed or {})
-    extra = {"performance": performance(components), "requirements": requirements(kept, sp.Registry())}
+    extra = {"performance": performance(components), "requirements": requirements(configs, sp.Registry())}
     meta = {**nlp.meta, **own, **extra, "sources": sources(components)}
     _write_json(meta, folder / "meta.json")
     (folder / "README.md").write_text(card(meta, f"{own['lang']}_{own['name']}", components), encoding="utf-8")
@@ -122,14 +122,14 @@ def _write_json(value: Any, path: Path) -> None:
 
 
 def _forget_machine(path: Path) -> None:
-    """Remove paths of the machine on which a run was trained."""
+    """Removes paths of the machine on which a run was trained."""
     if path.exists():
         record = json.loads(path.read_text(encoding="utf-8"))
         _write_json({name: value for name, value in record.items() if name != "working_folder"}, path)
 
 
 def _forget_runs(path: Path, components: Sequence[Component], installed: Mapping[str, str]) -> None:
-    """Remove paths of run folders, which are invalid elsewhere: the pipeline's folder has the models.
+    """Removes paths of run folders, which are invalid elsewhere: the pipeline's folder has the models.
 
     An installed model's name takes their place: a pipeline made of the config alone has that model.
     """
@@ -141,14 +141,14 @@ def _forget_runs(path: Path, components: Sequence[Component], installed: Mapping
 
 
 def make_package(work: Path, full: str) -> None:
-    """Turn `work/pipeline` into the package's folder with `spacy package`, which loads the pipeline; `RunError` if
+    """Turns `work/pipeline` into the package's folder with `spacy package`, which loads the pipeline; `RunError` if
     spaCy rejects it."""
-    check = work / f"{CHECK}.py"
-    needed = json.loads((work / "pipeline/meta.json").read_text(encoding="utf-8"))["requirements"]
-    names = [Requirement(text).name for text in needed]
-    check.write_text(CHECK_SOURCE.format(names=names, pipeline=full), encoding="utf-8")
+    module = work / f"{CHECK}.py"
+    distributions = json.loads((work / "pipeline/meta.json").read_text(encoding="utf-8"))["requirements"]
+    names = [Requirement(text).name for text in distributions]
+    module.write_text(CHECK_SOURCE.format(names=names, pipeline=full), encoding="utf-8")
     try:
-        spacy_package(work / "pipeline", work, code_paths=[check], create_sdist=False, silent=True)
+        spacy_package(work / "pipeline", work, code_paths=[module], create_sdist=False, silent=True)
     except SystemExit as error:
         raise sp.RunError("`spacy package` rejected the pipeline; see its message above") from error
     finally:
@@ -156,20 +156,20 @@ def make_package(work: Path, full: str) -> None:
 
 
 def build(folder: Path, kind: str) -> str | None:
-    """Build a wheel or sdist in `folder/dist` and return its name; unlike `python -m build` without network access.
+    """Builds a wheel or sdist in `folder/dist` and returns its name; unlike `python -m build` without network access.
     `RunError` if that fails."""
     if kind == "none":
         return None
     (folder / "dist").mkdir()
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-P", "-c", BACKEND.format(kind=kind)], cwd=folder, capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
+    if process.returncode != 0:
+        tail = "\n".join((process.stderr or process.stdout).strip().splitlines()[-5:])
         raise sp.RunError(
-            f"the {kind} could not be built (this requires setuptools>=70.1; --build none does not):\n{last}"
+            f"the {kind} could not be built (this requires setuptools>=70.1; --build none does not):\n{tail}"
         )
-    for left in [folder / "build", *folder.glob("*.egg-info")]:
-        shutil.rmtree(left, ignore_errors=True)
-    [built] = (folder / "dist").iterdir()
-    return built.name
+    for leftover in [folder / "build", *folder.glob("*.egg-info")]:
+        shutil.rmtree(leftover, ignore_errors=True)
+    [distribution] = (folder / "dist").iterdir()
+    return distribution.name

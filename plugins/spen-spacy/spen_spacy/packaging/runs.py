@@ -24,7 +24,7 @@ class Component:
     factory: str
     run: RunFolder
     predicates_run: RunFolder | None = None
-    """Of a role labeller, the run that tags its predicates; None for verbs."""
+    """For a role labeller, the run that tags its predicates; None for verbs."""
     senses_run: RunFolder | None = None
 
     @property
@@ -72,7 +72,7 @@ def choose_components(words: Sequence[str], predicates: str | None = None) -> li
     factories = {component.factory for component in components.values()}
     if predicates and "spen_srl" not in factories:
         raise ConfigError("--predicates: there are no roles to label; give a run of task srl, too")
-    tagger, senses = (_only(runs, factories) for runs in others.values())
+    tagger, senses = (_choose_one(runs, factories) for runs in others.values())
     if "spen_srl" in factories:
         _check_predicates(tagger, predicates, factories)
     for name, component in components.items():
@@ -98,18 +98,18 @@ def choose_factory(run: RunFolder) -> str:
         if PREDICATES in (task.get("format"), task.get("corpus")):
             return PREDICATES
         return "spen_pos" if task.get("scheme", "none") == "none" else "spen_ner"
-    known = {"srl": "spen_srl", TASK: SENSES, "text": "spen_multilabel", PARSING: "spen_parser"}
-    if kind not in known and issubclass(Registry().resolve("task", kind), ReadsDocs):
+    factories = {"srl": "spen_srl", TASK: SENSES, "text": "spen_multilabel", PARSING: "spen_parser"}
+    if kind not in factories and issubclass(Registry().resolve("task", kind), ReadsDocs):
         return "spen_task"
-    if kind not in known:
+    if kind not in factories:
         raise ConfigError(
             f"{run.path} is a run of task {kind!r}, which has no component in spaCy; expected a task of "
             f"tagging, srl, {TASK}, text or {PARSING}, or a plugin's whose class inherits from sp.ReadsDocs"
         )
-    return known[kind]
+    return factories[kind]
 
 
-def _only(runs: Sequence[RunFolder], factories: Collection[str]) -> RunFolder | None:
+def _choose_one(runs: Sequence[RunFolder], factories: Collection[str]) -> RunFolder | None:
     """The run of this kind for a role labeller, if there is one."""
     paths = " and ".join(str(run.path) for run in runs)
     if runs and "spen_srl" not in factories:
@@ -120,7 +120,7 @@ def _only(runs: Sequence[RunFolder], factories: Collection[str]) -> RunFolder | 
 
 
 def _check_predicates(tagger: RunFolder | None, predicates: str | None, factories: Collection[str]) -> None:
-    """Raise a `ConfigError` unless the role labellers have one source of predicates."""
+    """Raises a `ConfigError` unless the role labellers have one source of predicates."""
     if predicates == "verbs" and tagger is not None:
         raise ConfigError(f"--predicates verbs: {tagger.path} would not be used; omit one of the two")
     if predicates == "verbs" and "spen_pos" not in factories:

@@ -43,6 +43,9 @@ class SpenParser(WordComponent):
 
 
 def _find_own(window: Window, constituents: Sequence[dict[str, Any]]) -> list[tuple[int, int, str]]:
-    """The constituents within a window's own words: a sentence of several windows has a tree for each."""
-    found = [(window.start + one["start"], window.start + one["end"], one["label"]) for one in constituents]
-    return [span for span in found if window.own_start <= span[0] and span[1] <= window.own_end]
+    """The constituents within a window's own words: a sentence of several windows has one tree per window."""
+    spans = [
+        (window.start + constituent["start"], window.start + constituent["end"], constituent["label"])
+        for constituent in constituents
+    ]
+    return [span for span in spans if window.own_start <= span[0] and span[1] <= window.own_end]

@@ -17,19 +17,19 @@ from spen_plugins import RunError
 PIECES = "tree_pieces"
 """Attribute of a span group of constituents: first token and end (exclusive) of each tree, one after the other."""
 SIZES = "tree_sizes"
-"""Attribute of a span group of constituents: the doc's number of tokens, and the group's of spans."""
+"""Attribute of a span group of constituents: the number of tokens in the doc, and of spans in the group."""
 JOINT = "+"
 """Joins the labels of a unary chain, as in S+VP."""
 
 
 def keep_trees(doc: Doc, name: str, pieces: Sequence[tuple[int, int]], spans: Sequence[Span]) -> None:
-    """Write the trees of a doc: where each begins and ends, and all constituents, those of a tree from the top."""
+    """Writes the trees of a doc: the begin and end of each, and all constituents, those of a tree from the top."""
     places = [place for piece in pieces for place in piece]
     doc.spans[name] = SpanGroup(doc, name=name, attrs={PIECES: places, SIZES: [len(doc), len(spans)]}, spans=spans)
 
 
 def doc_tree(doc: Doc) -> str | None:
-    """The trees of a doc in brackets, one a line; None if no component has parsed it.
+    """The trees of a doc in brackets, one per line; None if no component has parsed it.
 
     Raises:
         RunError: the number of tokens, or of the group's spans, is no longer that of the parsed doc.
@@ -43,14 +43,14 @@ def span_tree(span: Span) -> str | None:
 
 
 def noun_phrases(doc: Doc) -> list[Span]:
-    """The constituents that are NP, from left to right; a larger one goes before those in it.
+    """The constituents that are NP, from left to right; a larger phrase goes before those in it.
 
     Raises:
-        RunError: as of `doc_tree`.
+        RunError: as in `doc_tree`.
     """
     group = _find_group(doc)
-    found = () if group is None else group
-    return [Span(doc, span.start, span.end, label="NP") for span in found if "NP" in span.label_.split(JOINT)]
+    spans = () if group is None else group
+    return [Span(doc, span.start, span.end, label="NP") for span in spans if "NP" in span.label_.split(JOINT)]
 
 
 def _find_group(doc: Doc) -> SpanGroup | None:

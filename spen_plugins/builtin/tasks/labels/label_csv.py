@@ -1,4 +1,4 @@
-"""Predicted label sets as CSV, beside the user's own columns."""
+"""Predicted label sets as CSV, after the user's own columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREDICTED, PROBABILITY = "predicted", "p"
 def label_csv(
     labels: Sequence[str], columns: Callable[[Sequence[Any]], Columns], separator: str | None = None
 ) -> Writer:
-    """The user's columns as they stand, then the predicted labels, then a probability for each label.
+    """The user's columns as they are, then the predicted labels, then a probability for each label.
 
     Predicted labels are in columns `predicted_LABEL` of 0 and 1, or in one column `predicted`; probabilities are in
     columns `p_LABEL`. An underscore is added to names that the user's columns have.
@@ -24,7 +24,7 @@ def label_csv(
     Args:
         labels: all labels.
         columns: the user's columns, given the examples.
-        separator: between the labels of the one column; None for a column for each label.
+        separator: the separator of labels in one column; None for a column per label.
 
     Raises:
         DataError: a label contains the separator.
@@ -34,31 +34,31 @@ def label_csv(
     def write(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
         names, rows = columns(examples)
         if separator is None:
-            heads = _rename_taken(names, [f"{PREDICTED}_{label}" for label in labels])
+            new_names = _rename_taken(names, [f"{PREDICTED}_{label}" for label in labels])
         else:
-            heads = _rename_taken(names, [PREDICTED])
-        heads += _rename_taken(names, [f"{PROBABILITY}_{label}" for label in labels])
-        records: list[Sequence[Any]] = [[*names, *heads]]
+            new_names = _rename_taken(names, [PREDICTED])
+        new_names += _rename_taken(names, [f"{PROBABILITY}_{label}" for label in labels])
+        records: list[Sequence[Any]] = [[*names, *new_names]]
         for cells, prediction in zip(rows, predictions, strict=True):
-            on, p = prediction["labels"], prediction["probabilities"]
-            predicted = [separator.join(on)] if separator else [int(label in on) for label in labels]
-            records.append([*cells, *predicted, *(p[label] for label in labels)])
+            on_labels, p = prediction["labels"], prediction["probabilities"]
+            label_cells = [separator.join(on_labels)] if separator else [int(label in on_labels) for label in labels]
+            records.append([*cells, *label_cells, *(p[label] for label in labels)])
         return written(records)
 
     return write
 
 
-def _rename_taken(taken: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Names, all with an underscore more until none is taken."""
-    while {*taken} & {*names}:
+def _rename_taken(used_names: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The names, each with the same number of underscores appended, so that none is taken."""
+    while {*used_names} & {*names}:
         names = [f"{name}_" for name in names]
     return list(names)
 
 
 def _check_separator(labels: Sequence[str], separator: str | None) -> None:
-    odd = next((name for name in labels if separator and separator in name), None)
-    if odd is not None:
+    label = next((name for name in labels if separator and separator in name), None)
+    if label is not None:
         unused = next((mark for mark in ";|/" if not any(mark in name for name in labels)), None)
         remedy = f'pass "separator={unused}", or ' if unused else ""
-        wanted = f"labels without the separator {separator!r}; {remedy}use --format jsonl, which allows any label"
-        raise DataError("--format csv", None, f"label {odd!r}", wanted)
+        expected = f"labels without the separator {separator!r}; {remedy}use --format jsonl, which allows any label"
+        raise DataError("--format csv", None, f"label {label!r}", expected)

@@ -1,4 +1,4 @@
-"""Facts about label sets beside their labels: the hierarchy, from a file or from paths, and the largest set."""
+"""Facts about label sets besides their labels: the hierarchy, from a file or from paths, and the largest set."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from spen_plugins.task import COUNTED
 
 def find_largest(examples: Sequence[Any]) -> int:
     """The number of labels of the largest set among training examples; 0 without gold."""
-    some = chosen(examples, range(0, len(examples), max(1, -(-len(examples) // COUNTED))))
-    return max((len(example.gold) for example in some if example.gold is not None), default=0)
+    sample = chosen(examples, range(0, len(examples), max(1, -(-len(examples) // COUNTED))))
+    return max((len(example.gold) for example in sample if example.gold is not None), default=0)
 
 
 def read_parents(hierarchy: str | Mapping[str, str], labels: Sequence[str]) -> list[int | None]:
     """The index of each label's parent, None for a root, from a table {child: parent} or a file of lines with a child
-    and its parent, between which is a tab or, if there is none, a blank.
+    and its parent, separated by a tab or, if there is none, by a blank.
 
     Raises:
-        ConfigError: a label has a second parent, or a table has an unknown one.
-        DataError: a line with another number of labels, or an unknown one.
+        ConfigError: a label has two parents, or a table has an unknown label.
+        DataError: a line has another number of labels, or an unknown label.
     """
-    place = {label: i for i, label in enumerate(labels)}
+    indices = {label: i for i, label in enumerate(labels)}
     parents: list[int | None] = [None] * len(labels)
     if isinstance(hierarchy, str):
         pairs = [(n, _split(hierarchy, n, line)) for n, line in enumerate(read_lines(locate(hierarchy)), 1) if line]
@@ -35,14 +35,14 @@ def read_parents(hierarchy: str | Mapping[str, str], labels: Sequence[str]) -> l
         pairs = [(0, pair) for pair in hierarchy.items()]
     for line, pair in pairs:
         for name in pair:
-            if name not in place:
-                problem, wanted = f"label {name!r}", f"one of the {len(labels)} labels"
+            if name not in indices:
+                problem, expected = f"label {name!r}", f"one of the {len(labels)} labels"
                 near = did_you_mean(name, labels)
                 if line:
                     advice = "; remove lines whose labels do not occur in the data"
-                    raise DataError(hierarchy, line, problem, f"{wanted}{advice}.{near}")
-                raise ConfigError(f"task.hierarchy: found {problem}; expected {wanted}.{near}")
-        child, parent = (place[name] for name in pair)
+                    raise DataError(hierarchy, line, problem, f"{expected}{advice}.{near}")
+                raise ConfigError(f"task.hierarchy: found {problem}; expected {expected}.{near}")
+        child, parent = (indices[name] for name in pair)
         if parents[child] not in (None, parent):
             raise ConfigError(
                 f"task.hierarchy: {pair[0]!r} has two parents, {labels[parents[child] or 0]!r} and {pair[1]!r}; "
@@ -60,8 +60,8 @@ def _split(path: str, number: int, line: str) -> tuple[str, str]:
 
 
 def list_path_parents(labels: Sequence[str]) -> list[int | None]:
-    """The index of each label's parent, of labels that are paths: `01/01` below `01`, and that below the root, if it
-    is a label."""
-    place = {label: i for i, label in enumerate(labels)}
-    root = place.get(ROOT)
-    return [None if label == ROOT else place.get(label.rpartition("/")[0], root) for label in labels]
+    """The index of each label's parent, for labels that are paths: the parent of `01/01` is `01`, and that of `01` is
+    the root, if the root is a label."""
+    indices = {label: i for i, label in enumerate(labels)}
+    root = indices.get(ROOT)
+    return [None if label == ROOT else indices.get(label.rpartition("/")[0], root) for label in labels]

@@ -22,11 +22,11 @@ class LabelMetric(Metric):
     decodes at the end, as `LabelTask.decode` does, by a decoder that may be fitted first.
 
     Args:
-        decoder: decides on the label sets; None: by the threshold 0.5.
+        decoder: the decoder of label sets; None: the threshold 0.5.
         average_precision: if true, also computes `micro_ap`, which sorts all probabilities (27 ms for 1472 x 159).
-        at: each k of the scores of the k likeliest labels, in `details`.
-        forest: of a hierarchy, whose incoherent predictions are counted.
-        selection: score of `ratios`.
+        at: each k for which `details` scores the k likeliest labels.
+        forest: the labels' hierarchy; predictions that are incoherent with it are counted.
+        selection: the score of `ratios`.
 
     Attributes:
         law: the law of dependent labels under which F1 is expected; empty for independent ones.
@@ -49,8 +49,8 @@ class LabelMetric(Metric):
         self._chosen: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
-        labelled = torch.zeros_like(batch.labelled) if batch.gold is None else batch.labelled
-        self._labelled.append(labelled.cpu())
+        is_labelled = torch.zeros_like(batch.labelled) if batch.gold is None else batch.labelled
+        self._labelled.append(is_labelled.cpu())
         if batch.gold is None:
             return
         p, gold = marginals(proposal), batch.gold[:, 0] > 0.5
@@ -93,20 +93,20 @@ class LabelMetric(Metric):
     def ratios(self) -> tuple[Tensor, Tensor] | None:
         """Each example's part of the selection score; None for macro F1."""
         p, gold = self.collected()
-        own = list_ratios(self._decode_labels(p), gold, self.selection)
-        if own is None:
+        parts = list_ratios(self._decode_labels(p), gold, self.selection)
+        if parts is None:
             return None
-        labelled = torch.cat(self._labelled)
-        numerator, denominator = torch.zeros(2, len(labelled), dtype=torch.double)
-        numerator[labelled], denominator[labelled] = own
+        is_labelled = torch.cat(self._labelled)
+        numerator, denominator = torch.zeros(2, len(is_labelled), dtype=torch.double)
+        numerator[is_labelled], denominator[is_labelled] = parts
         return numerator, denominator
 
     def _decode_labels(self, p: Tensor) -> Tensor:
-        """Labels of the chosen sets, else those that the decoder predicts, boolean `(example, label)`."""
+        """Labels of the sets that the net chose, or else that the decoder predicts, boolean `(example, label)`."""
         return torch.cat(self._chosen) if self._chosen else self.decoder(self._dependent or p)
 
     def fit(self, fit: Fit) -> LabelDecoder:
-        """Take the best decoder of those that `fit` admits; unchanged if the net itself chose the label sets."""
+        """Takes the best decoder that `fit` admits; unchanged if the net itself chose the label sets."""
         p, gold = self.collected()
         if not self._chosen:
             self.decoder = fit(self._dependent or p, gold)

@@ -1,4 +1,4 @@
-"""Parts of the tasks with label sets: files divided, gold hidden, weights given; and all columns of a table's file."""
+"""Parts of the tasks with label sets: division of files, hidden gold and weights; and all columns of a table's file."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ Columns = tuple[list[str], list[list[Any]]]
 
 def find_table_columns(path: Path) -> Columns | None:
     """Columns of a file that `read_table` has read; None for ARFF and libsvm."""
-    form = recognise(path, FORMATS)
-    if form is PARQUET:
+    file_format = recognise(path, FORMATS)
+    if file_format is PARQUET:
         return _read_shards(path)
-    if form is not CSV:
+    if file_format is not CSV:
         return None
     names, *rows = [cells for _, cells in records(path, find_separator(read_head(path)) or ",")]
     return names, rows
 
 
 def find_text_columns(path: Path, layout: Layout) -> Columns | None:
-    """Columns of a file that `read_texts` has read without gold, `text` and `column_2` of one without a header; None of
-    a file without columns."""
+    """Columns of a file that `read_texts` has read without gold; `text` and `column_2` if it has no header. None for a
+    file without columns."""
     if is_sharded(path):
         return _read_shards(path)
-    form = find_format(path, layout, None)
-    if form is JSON:
+    file_format = find_format(path, layout, None)
+    if file_format is JSON:
         return _align([item for _, item in read_json_lines(path, "{}", dict)], None)
-    if form in (None, FASTTEXT, LIBMULTILABEL):
+    if file_format in (None, FASTTEXT, LIBMULTILABEL):
         return None
-    columns, records = open_columns(path, form, layout, None)
+    columns, records = open_columns(path, file_format, layout, None)
     rows = [cells for _, cells in records]
     return columns.names or ["text" if n == columns.text else f"column_{n + 1}" for n in range(len(rows[0]))], rows
 
@@ -75,13 +75,13 @@ def _read_shards(path: Path) -> Columns:
     return _align(rows, "")
 
 
-def _align(rows: list[dict[str, Any]], absent: str | None) -> Columns:
-    """Columns by name, as rows may have them in another order, or lack some; a list or a table is JSON."""
+def _align(rows: list[dict[str, Any]], missing_value: str | None) -> Columns:
+    """Columns by name, because rows may have them in another order, or lack some; a list or a table becomes JSON."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return names, [[_cell(row.get(name, absent)) for name in names] for row in rows]
+    return names, [[_format_cell(row.get(name, missing_value)) for name in names] for row in rows]
 
 
-def _cell(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
     return to_json(value) if isinstance(value, (list, dict)) else value
 
 
@@ -100,7 +100,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
         super().__init__(config)
         self._parts: dict[str, Sequence[Any]] = {}
         self._files: dict[str, str] = {}
-        self._source: Path | None = None  # of the examples to predict
+        self._source: Path | None = None  # file of the examples to predict
         self._split = ""
         self._notes: list[str] = []
 
@@ -117,34 +117,34 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
 
     @abstractmethod
     def _check_config(self) -> None:
-        """Raise ConfigError unless the settings name data in one way."""
+        """Raises ConfigError unless the settings name data in one way."""
 
     @abstractmethod
     def _load_sample(self) -> None:
-        """Set labels, inputs and parts from the sample corpus."""
+        """Sets labels, inputs and parts from the sample corpus."""
 
     @abstractmethod
     def _load_files(self) -> None:
-        """Set labels, inputs and parts from files."""
+        """Sets labels, inputs and parts from files."""
 
     @abstractmethod
     def _finish(self) -> None:
-        """Hide gold, check the parts and set what is known of them."""
+        """Hides gold, checks the parts and sets the facts about them."""
 
     def read(self, path: str) -> list[Any]:
-        """Read a file in any of the formats, labels optional."""
+        """Reads a file in any of the formats; labels are optional."""
         return self._read_and_note(path, False)
 
     def read_inputs(self, path: str) -> list[Any]:
-        """As `read`; labels are not looked at, so that those unknown to the run don't matter."""
+        """As `read`, but labels are ignored, so that labels unknown to the run don't matter."""
         return self._read_and_note(path, None)
 
     def _read_and_note(self, path: str, gold: bool | None) -> list[Any]:
-        where = locate(path)
-        recognised, examples = self._read(where, gold)
-        if recognised is not None:
-            self._notes = [f"{path}: read as {recognised}"]
-        self._source = None if recognised is None else where
+        location = locate(path)
+        note, examples = self._read(location, gold)
+        if note is not None:
+            self._notes = [f"{path}: read as {note}"]
+        self._source = None if note is None else location
         return examples
 
     @abstractmethod
@@ -153,7 +153,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
 
         Args:
             path: the file.
-            gold: False if it may be absent; None: it is not looked at.
+            gold: False if it may be absent; None if it is ignored.
         """
 
     def notes(self) -> Sequence[str]:
@@ -166,7 +166,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
         return dict(self._files)
 
     def _weigh_examples(self, parts: Rows) -> None:
-        """Give the training examples the weights in the column `task.sample_weight`; 0 leaves one out."""
+        """Gives the training examples the weights in the column `task.sample_weight`; weight 0 drops an example."""
         name = self.config.sample_weight
         if name is None:
             return
@@ -175,73 +175,75 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
         names, cells = self._read_own_columns(locate(path)) or ([], [])
         if name not in names:
             raise DataError(path, None, f"columns {', '.join(names)}", f"{name!r} for weights (task.sample_weight)")
-        at = names.index(name)
-        weights = given.checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
-        both = zip(self._parts["train"], weights.tolist(), strict=True)
-        self._parts["train"] = [replace(example, weight=weight) for example, weight in both if weight]
+        index = names.index(name)
+        weights = given.checked_weights([cells[row][index] for row in rows], len(rows), f"column {name!r} of {path}")
+        pairs = zip(self._parts["train"], weights.tolist(), strict=True)
+        self._parts["train"] = [replace(example, weight=weight) for example, weight in pairs if weight]
 
     def _read_own_columns(self, path: Path) -> Columns | None:
-        """A file's columns as they stand; None if they have no names."""
+        """A file's columns as they are; None if they have no names."""
         return None
 
     def _divide(
         self, gold: Mapping[str, Sequence[np.ndarray | None]], inputs: Mapping[str, Sequence[Hashable]]
     ) -> Rows:
-        """The rows of each part, by the label numbers and keys of each file's rows; notes how files were divided."""
+        """The rows of each part, given the label numbers and keys of each file's rows; notes how files were divided."""
         files = named_files(self.config)
         self._files |= hash_files({key: name for key, name in files.items() if name not in self._files})
-        parts, made = divide_rows(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)
+        parts, division = divide_rows(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)
         self._split = f"rows of {files['split']}" if "split" in files else "files " + ", ".join(files.values())
-        if made is not None:
-            self._split = made if "file" in files else f"{self._split}; {made}"
-            self._notes.append(made)
+        if division is not None:
+            self._split = division if "file" in files else f"{self._split}; {division}"
+            self._notes.append(division)
         return parts
 
     def _warn_of_shared(self, parts: Rows, inputs: Mapping[str, Sequence[Hashable]]) -> None:
-        """Note the parts that share inputs."""
+        """Notes the parts that share inputs."""
         self._notes += shared_inputs(select_keys(parts, inputs))
 
     def _hide_gold(self) -> None:
-        """Give the training part the gold that the config allows, and its files without gold."""
+        """Keeps the training gold that the config allows, and adds the training files without gold."""
         c = self.config
 
         def read(path: Path) -> tuple[list[Any], str]:
-            recognised, examples = self._read(path, None)
-            texts = f"{len(examples)} text{'s' * (len(examples) != 1)}"
-            return examples, texts if recognised is None else f"read as {recognised}"
+            note, examples = self._read(path, None)
+            text_count = f"{len(examples)} text{'s' * (len(examples) != 1)}"
+            return examples, text_count if note is None else f"read as {note}"
 
-        where, train = c.train or c.file or "the data", self._parts["train"]
-        gold, others, sums, notes = hide_gold(c, where, train, lambda example: replace(example, gold=None), read)
-        self._parts["train"] = [*gold * c.repeat, *others]
-        self._files |= sums
+        source, train = c.train or c.file or "the data", self._parts["train"]
+        gold, unlabelled, checksums, notes = hide_gold(
+            c, source, train, lambda example: replace(example, gold=None), read
+        )
+        self._parts["train"] = [*gold * c.repeat, *unlabelled]
+        self._files |= checksums
         self._notes += notes
-        if others:
-            self._split += f"; {len(gold)} training examples with gold, {len(others)} without"
+        if unlabelled:
+            self._split += f"; {len(gold)} training examples with gold, {len(unlabelled)} without"
 
-    def _check_parts(self, seen: set[int] | None = None) -> None:
-        """Check that there are examples to learn from, and gold wherever scores are computed; warn of labels that no
+    def _check_parts(self, train_labels: set[int] | None = None) -> None:
+        """Checks that there are examples to learn from, and gold wherever scores are computed; warns of labels that no
         training example has.
 
         Args:
-            seen: the labels of the training part if it stays on disk, where all examples have gold.
+            train_labels: the labels of the training part if it stays on disk, where all examples have gold.
 
         Raises:
             DataError: a part for training has no example with gold, or a scored part has an example without.
         """
-        known = {}
+        part_labels = {}
         for name, examples in self._parts.items():
-            if name == "train" and seen is not None:
+            if name == "train" and train_labels is not None:
                 continue
             source = "split" if self.config.split else name
-            where = getattr(self.config, source) or self.config.train or self.config.file or "the data"
-            labelled = sum(example.gold is not None for example in examples)
-            if name != "test" and not labelled:
-                raise DataError(where, None, f"no labelled example in the {name} part (task.{source})", "at least one")
-            if name != "train" and labelled < len(examples):
+            path = getattr(self.config, source) or self.config.train or self.config.file or "the data"
+            labelled_count = sum(example.gold is not None for example in examples)
+            if name != "test" and not labelled_count:
+                raise DataError(path, None, f"no labelled example in the {name} part (task.{source})", "at least one")
+            if name != "train" and labelled_count < len(examples):
                 raise DataError(
-                    where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
+                    path, None, f"{len(examples) - labelled_count} rows without labels in the {name} part", "labels"
                 )
-            known[name] = {i for example in examples if example.gold is not None for i in example.gold.tolist()}
-        seen = known.pop("train") if seen is None else seen
-        unseen, labels = sorted(set().union(*known.values()) - seen), self.space.labels
+            part_labels[name] = {i for example in examples if example.gold is not None for i in example.gold.tolist()}
+        train_labels = part_labels.pop("train") if train_labels is None else train_labels
+        unseen, labels = sorted(set().union(*part_labels.values()) - train_labels), self.space.labels
         self._notes += note_unseen([labels[i] for i in unseen], len(labels), "labels")

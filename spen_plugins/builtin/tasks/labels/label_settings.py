@@ -1,4 +1,4 @@
-"""Settings of the tasks of label sets: their data, of which one form is named, and how it is read."""
+"""Settings of the tasks with label sets: their data, named in one of several forms, and how it is read."""
 
 from __future__ import annotations
 
@@ -108,16 +108,16 @@ class TextsConfig(DataConfig, LookUpConfig, OnDiskConfig, RulesConfig):
 
 
 def check_data(c: Any, alone: Sequence[str], beside_files: Sequence[str] = ("labels",)) -> None:
-    """Raise ConfigError unless the settings name data in one way.
+    """Raises ConfigError unless the settings name data in one way.
 
     Args:
-        alone: settings of which one names all data.
-        beside_files: settings that go with files only.
+        alone: settings each of which names all data.
+        beside_files: settings that require files.
     """
     keys = (*alone, "file", "split", *PARTS, *beside_files)
-    named = [key for key in keys if getattr(c, key, None) not in (None, False, [])]
-    if not ({*named} - {*beside_files} in _FILES or (len(named) == 1 and named[0] in alone)):
-        sources = ", ".join(f"task.{name}" for name in named) or "no data"
+    used_keys = [key for key in keys if getattr(c, key, None) not in (None, False, [])]
+    if not ({*used_keys} - {*beside_files} in _FILES or (len(used_keys) == 1 and used_keys[0] in alone)):
+        sources = ", ".join(f"task.{name}" for name in used_keys) or "no data"
         raise ConfigError(
             f"task: found {sources}; expected one of {', '.join(f'task.{key}' for key in alone)} alone, file= "
             f"(optionally with split=), or train= with validation=, test= or both; {', '.join(beside_files)} go with "

@@ -30,7 +30,7 @@ from spen_plugins.spaces import IndependentLabels, LabelSet, Proposal
 from spen_plugins.task import Metric, Writer
 from spen_plugins.task_parts import Calibrated, FitsDecoder, ListsLabels, NamesColumns, WritesFormats
 
-MANY_EMPTY = 0.2  # share of validation examples without labels from which example F1 misleads
+MANY_EMPTY = 0.2  # share of validation examples without labels from which on example F1 misleads
 
 
 class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, WritesFormats):
@@ -71,25 +71,25 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         super().__init__(config)
         self.selection: Selection = config.selection or "example_f1"
         self._fit = Fit(config.decode, config.threshold, config.decode_temperature, self.selection, config.nonempty)
-        self.decoder = self._fit.decoders()[0]  # of those to choose from the one at 0.5, or at temperature 1
+        self.decoder = self._fit.decoders()[0]  # the candidate at 0.5, or at temperature 1
         if config.decode == "threshold" and config.decode_temperature != "validation":
             raise ConfigError("task.decode_temperature requires task.decode=expected_f1 or validation")
         self._class_weights: Tensor | None = None
-        self.law = ""  # of dependent labels, under which F1 is expected
+        self.law = ""  # law of dependent labels, under which F1 is expected
 
     @property
     def threshold(self) -> float:
-        """The decoder's threshold; without meaning if it goes by expected F1."""
+        """The decoder's threshold; meaningless if the decoder maximises expected F1."""
         return self.decoder.threshold
 
     def decoder_settings(self) -> dict[str, Any]:
-        """Settings of the config with which the decoder is this one from the start, and isn't fitted."""
+        """Config settings that set this decoder from the start, without fitting."""
         if self.decoder.temperature is None:
             return {"decode": "threshold", "threshold": self.decoder.threshold, "decode_temperature": "validation"}
         return {"decode": "expected_f1", "decode_temperature": self.decoder.temperature}
 
     def use_threshold(self) -> float | None:
-        """0.5 in place of expected F1, of which outputs near 0 that are no probabilities would have all labels."""
+        """0.5 in place of expected F1, which would choose all labels for outputs near 0 that are no probabilities."""
         if self.decoder.temperature is None:
             return None
         nonempty = self.decoder.nonempty
@@ -110,12 +110,12 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         for row, example in enumerate(examples):
             if example.gold is not None:
                 gold[row, 0, example.gold] = 1
-        labelled = [example.gold is not None for example in examples]
+        is_labelled = [example.gold is not None for example in examples]
         weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
-        return Batch.of(self.collate_inputs(examples), None, torch.from_numpy(gold), labelled, rows, **weights)
+        return Batch.of(self.collate_inputs(examples), None, torch.from_numpy(gold), is_labelled, rows, **weights)
 
     def _describe_labels(self) -> None:
-        """Set what is known of the labels once there is a training part: their weights, parents and largest set."""
+        """Sets the facts about labels that require a training part: their weights, parents and largest set."""
         labels, train, hierarchy = self.space.labels, self._parts["train"], self.config.hierarchy
         self._class_weights = weigh_labels(self.config.class_weight, labels, train)
         parents = self._list_parents()
@@ -130,13 +130,13 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         self._warn_of_empty_sets()
 
     def _choose_selection(self) -> None:
-        """Select by micro F1 if there is only one label: example F1 ignores false positives on rows without it."""
+        """Selects by micro F1 if there is only one label: example F1 ignores false positives on rows without it."""
         if self.config.selection is None and len(self.space.labels) == 1:
             self.selection = "micro_f1"
             self._fit = replace(self._fit, selection=self.selection)
 
     def _warn_of_empty_sets(self) -> None:
-        """Warn if example F1 chooses, unasked, on a validation part in which many examples have no label."""
+        """Warns if example F1 is the selection by default on a validation part in which many examples have no label."""
         sizes = [len(example.gold) for example in self._parts.get("validation", ())]
         share = sizes.count(0) / max(len(sizes), 1)
         if self.config.selection is None and self.selection == "example_f1" and share >= MANY_EMPTY:
@@ -153,7 +153,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
             self._notes.append(f"warning: {text}")
 
     def _list_parents(self) -> list[int | None] | None:
-        """The index of each label's parent if the labels' own file says it; None if it doesn't."""
+        """The index of each label's parent if the labels' own file says it; otherwise None."""
         return None
 
     def metric(self) -> LabelMetric:
@@ -174,16 +174,16 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         return self.decoder(as_outputs(proposal)).float().unsqueeze(1)
 
     def k_best(self, proposal: Proposal, k: int) -> Tensor:
-        """The `k` most probable sets, those of independent labels with probabilities shifted so that the threshold is
-        at 1/2; by expected F1, or in place of an empty set, so that the predicted labels are above 1/2."""
+        """The `k` most probable sets. Probabilities of independent labels are shifted so that the threshold is at 1/2;
+        under expected F1, or if an empty set is replaced, so that the predicted labels are above 1/2."""
         if not isinstance(proposal, IndependentLabels):
             return proposal.k_best(k)[0]
-        even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
+        shift = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
         if not self.decoder.labelwise:
             boundary = between(proposal.logits.detach(), self.decode(proposal) > 0.5)
-            kept = (proposal.logits > even).any(-1, keepdim=True) & (self.decoder.temperature is None)
-            even = torch.where(kept, even, boundary)
-        return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
+            uses_threshold = (proposal.logits > shift).any(-1, keepdim=True) & (self.decoder.temperature is None)
+            shift = torch.where(uses_threshold, shift, boundary)
+        return replace(proposal, logits=proposal.logits - shift).k_best(k)[0]
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """Decisions on each pair of an example and a label, right if the example has the label."""
@@ -193,9 +193,9 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         return Decisions("labels", LabelConfidences(p), gold > 0.5)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """For each example the predicted labels, and the probabilities of these and of the `shown` most probable.
+        """The predicted labels of each example, and the probabilities of these and of the `shown` most probable labels.
 
-        Probabilities are calibrated; the threshold, or expected F1, is of the uncalibrated ones.
+        These probabilities are calibrated; the decoder uses the uncalibrated ones.
         """
         p = marginals(proposal).cpu()
         predicted = self.decode(proposal)[:, 0].cpu()
@@ -215,24 +215,24 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         ]
 
     def formats(self) -> dict[str, Writer]:
-        return {"csv": label_csv(self.space.labels, self._columns, self._separator())}
+        return {"csv": label_csv(self.space.labels, self._list_columns, self._find_separator())}
 
-    def _separator(self) -> str | None:
+    def _find_separator(self) -> str | None:
         """The separator of labels in one column of CSV; None if each label has its own."""
         return None
 
-    def _columns(self, examples: Sequence[Any]) -> Columns:
-        """Columns beside the predictions of examples: those of the file that was read last, if they have names."""
+    def _list_columns(self, examples: Sequence[Any]) -> Columns:
+        """Columns beside the predictions of examples: the columns of the last file read, if they have names."""
         return (None if self._source is None else self._read_own_columns(self._source)) or ([], [[] for _ in examples])
 
     def protocol(self) -> dict[str, Any]:
-        more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}
-        more |= {} if self.space.forest is None else {"incoherent": INCOHERENT}
+        definitions = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}
+        definitions |= {} if self.space.forest is None else {"incoherent": INCOHERENT}
         law = f" under {self.law}" if self.law and self.decoder.temperature else ""
-        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.decoder}{law}, {self._fit}"}
+        return {**DEFINITIONS, **definitions, "split": self._split, "threshold": f"{self.decoder}{law}, {self._fit}"}
 
     def label_facts(self) -> dict[str, Any]:
-        """Those of `facts` from which `restore_labels` rebuilds the decoder and what is known of the labels."""
+        """The part of `facts` from which `restore_labels` rebuilds the decoder and the facts about labels."""
         forest = self.space.forest
         return {
             "threshold": self.decoder.threshold,

@@ -44,7 +44,7 @@ class MultiLabel(VectorParts, TakesMatrices):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self._labels_keys = config.labels, config.separator
+        self._label_settings = config.labels, config.separator
 
     def _finish(self) -> None:
         self._hide_gold()
@@ -62,7 +62,7 @@ class MultiLabel(VectorParts, TakesMatrices):
         self._check_config()
         matrices, sets, columns, weights = given.rows(parts)
         self._set_columns(columns)
-        features = {name: self._features(matrix) for name, matrix in matrices.items()}
+        features = {name: self._select_features(matrix) for name, matrix in matrices.items()}
         inputs = {name: make_row_keys(values) for name, values in features.items()}
         numbers = {name: range(len(matrix)) for name, matrix in matrices.items()}
         rows, self._split, self._notes = given.divide(numbers, inputs, sets["train"], held_out, seed)
@@ -71,7 +71,8 @@ class MultiLabel(VectorParts, TakesMatrices):
             self._scale(values)
         source = {name: name if name in matrices else "train" for name in rows}
         self._parts = {
-            n: [make_example(features[source[n]], sets[source[n]], i) for i in kept] for n, kept in rows.items()
+            n: [make_example(features[source[n]], sets[source[n]], i) for i in part_rows]
+            for n, part_rows in rows.items()
         }
         self._files = given.checksums(
             {n: [(e.features, e.gold, e.values) for e in examples] for n, examples in self._parts.items()}
@@ -99,7 +100,7 @@ class MultiLabel(VectorParts, TakesMatrices):
         """Names of the features that are 1; for real features the largest, scaled, with their values."""
         return Shown(name_features(example, self.columns.names, self.inputs.binary))
 
-    def _separator(self) -> str | None:
+    def _find_separator(self) -> str | None:
         return (self.config.separator or SEPARATOR) if self.columns.listed else None
 
     def _read_own_columns(self, path: Path) -> OwnColumns | None:
@@ -107,16 +108,16 @@ class MultiLabel(VectorParts, TakesMatrices):
 
     def _read(self, path: Path, gold: bool | None) -> tuple[str, list[Example]]:
         c = self.config
-        if not self.columns.listed and (c.labels, c.separator) != self._labels_keys:
+        if not self.columns.listed and (c.labels, c.separator) != self._label_settings:
             raise ConfigError("labels= and separator= require a column of lists; this run has columns of 0 and 1")
-        if learned := [name for name in c.unused if name in self.columns.features]:
-            raise ConfigError(f"drop=: found {learned[0]!r}, a feature of the run; keep this column")
+        if used_features := [name for name in c.unused if name in self.columns.features]:
+            raise ConfigError(f"drop=: found {used_features[0]!r}, a feature of the run; keep this column")
         columns = replace(self.columns, drop=(*self.columns.drop, *c.unused))
         lists = ListColumn(c.labels, c.separator, gold) if self.columns.listed else None
         table = read_table(path, columns.known, columns.drop, lists)
-        features, labelled = columns.encode(table)
+        features, label_sets = columns.encode(table)
         self._scale(features)
-        examples = [make_example(features, labelled, i) for i in range(len(table))]
+        examples = [make_example(features, label_sets, i) for i in range(len(table))]
         return table.note, examples
 
     def parse(self, item: Any) -> Example:
@@ -130,24 +131,24 @@ class MultiLabel(VectorParts, TakesMatrices):
         if self.inputs.binary:
             return Example(np.flatnonzero(vector).astype(np.int32), gold)
         if self.inputs.sparse:
-            at = np.flatnonzero(np.nan_to_num(vector)).astype(np.int32)
-            values = vector[at]
-            self._scale(Ragged(np.array([0, len(at)]), at, values))
-            return Example(at, gold, values)
+            indices = np.flatnonzero(np.nan_to_num(vector)).astype(np.int32)
+            values = vector[indices]
+            self._scale(Ragged(np.array([0, len(indices)]), indices, values))
+            return Example(indices, gold, values)
         self._scale(vector[None])
         return Example(vector, gold)
 
     def parse_matrix(self, matrix: Any) -> Sequence[Example]:
-        """Rows of numbers, as `take` has them."""
+        """Rows of numbers, as in `take`."""
         matrix = Matrix.of(matrix, "items").ordered(self.columns.names, "items")
         matrix.check_binary(self.columns.names, "items", ~self.columns.real)
-        features = self._features(matrix)
+        features = self._select_features(matrix)
         self._scale(features)
         return [make_example(features, [None] * len(matrix), i) for i in range(len(matrix))]
 
     def facts(self) -> dict[str, Any]:
         c = self.columns
-        words = [[name, list(values)] for name, values in c.label_values.items()]
+        label_values = [[name, list(values)] for name, values in c.label_values.items()]
         return {
             "labels": list(c.labels),
             "classes": c.classes,
@@ -159,15 +160,15 @@ class MultiLabel(VectorParts, TakesMatrices):
             "scaling": None if self.scaling is None else self.scaling.facts(),
             **self.label_facts(),
             "split": self._split,
-            **({"label_values": words} if words else {}),
+            **({"label_values": label_values} if label_values else {}),
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         features = {name: tuple(values) for name, values in facts["features"]}
         flags = {"apart": facts["apart"], "sparse": facts["sparse"], "listed": facts.get("listed", False)}
-        words = {name: tuple(values) for name, values in facts.get("label_values", ())}
+        label_values = {name: tuple(values) for name, values in facts.get("label_values", ())}
         labels, drop = tuple(listed(facts, "labels")), tuple(listed(facts, "drop"))
-        self._set_columns(Columns(features, labels, facts["classes"], drop, **flags, label_values=words))
+        self._set_columns(Columns(features, labels, facts["classes"], drop, **flags, label_values=label_values))
         if facts["scaling"] is not None:
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
         self.restore_labels(facts)

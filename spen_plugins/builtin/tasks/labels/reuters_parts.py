@@ -33,7 +33,7 @@ class Document(NamedTuple):
 
     Args:
         text: title and body; the whole text if the story has no such parts (TYPE "UNPROC", some "BRIEF").
-        topics: as indexed, in the file's order; may be empty.
+        topics: the indexed topics, in the file's order; may be empty.
         indexed: if true, an indexer has seen it (TOPICS="YES"); otherwise missing topics mean nothing.
         part: "train" or "test" under ModApte, else None.
         line: number of its first line, from 1.
@@ -47,15 +47,15 @@ class Document(NamedTuple):
 
 
 def read_reuters(path: str | Path) -> list[Document]:
-    """Documents of one .sgm file, or of all in a folder, in the order of the names.
+    """Documents of one .sgm file, or of all in a folder, ordered by name.
 
     Files are latin-1; entities are resolved, control characters, raw or as entities, become spaces.
     """
-    return [document for file in sgm_files(path) for document in _documents(file)]
+    return [document for file in sgm_files(path) for document in _read_documents(file)]
 
 
 def sgm_files(path: str | Path) -> list[Path]:
-    """The file itself, or those of the folder."""
+    """The file itself, or the folder's .sgm files."""
     path = Path(path)
     files = sorted(path.glob("*.sgm")) if path.is_dir() else [path]
     if not files:
@@ -71,37 +71,37 @@ def shared_topics(documents: Iterable[Document]) -> list[str]:
     return sorted(counts["train"].keys() & counts["test"].keys())
 
 
-def _documents(path: Path) -> Iterator[Document]:
+def _read_documents(path: Path) -> Iterator[Document]:
     with opened(path) as file:
         text = file.read().decode("latin-1")
-    place, line = 0, 1
+    position, line = 0, 1
     for match in _DOCUMENT.finditer(text):
-        line += text.count("\n", place, match.start())
+        line += text.count("\n", position, match.start())
         if "<REUTERS" in match[2]:
             raise DataError(path, line, "another <REUTERS> in this document", "</REUTERS> before it")
-        yield _document(path, match[1], match[2], line)
+        yield _parse_document(path, match[1], match[2], line)
         line += match[0].count("\n")
-        place = match.end()
-    if (start := text.find("<REUTERS", place)) >= 0:
-        line += text.count("\n", place, start)
+        position = match.end()
+    if (start := text.find("<REUTERS", position)) >= 0:
+        line += text.count("\n", position, start)
         raise DataError(path, line, "a document without an end", "<REUTERS ...> ... </REUTERS>")
-    if not place:
+    if not position:
         raise DataError(path, None, "no document", "<REUTERS ...> ... </REUTERS>")
 
 
-def _document(path: Path, head: str, inner: str, line: int) -> Document:
+def _parse_document(path: Path, head: str, inner: str, line: int) -> Document:
     attributes = dict(_ATTRIBUTE.findall(head))
     topics, text = _TOPICS.search(inner), _TEXT.search(inner)
     if topics is None or text is None or not {"TOPICS", "LEWISSPLIT"} <= attributes.keys():
-        wanted = "attributes TOPICS and LEWISSPLIT, <TOPICS> ... </TOPICS> and <TEXT> ... </TEXT>"
-        raise DataError(path, line, f"<REUTERS{shorten(head)[1:-1]}>", wanted)
-    indexed = attributes["TOPICS"] == "YES"
-    part = {"TRAIN": "train", "TEST": "test"}.get(attributes["LEWISSPLIT"]) if indexed else None
+        expected = "attributes TOPICS and LEWISSPLIT, <TOPICS> ... </TOPICS> and <TEXT> ... </TEXT>"
+        raise DataError(path, line, f"<REUTERS{shorten(head)[1:-1]}>", expected)
+    is_indexed = attributes["TOPICS"] == "YES"
+    part = {"TRAIN": "train", "TEST": "test"}.get(attributes["LEWISSPLIT"]) if is_indexed else None
     names = tuple(html.unescape(name).strip() for name in _TOPIC.findall(topics[1]))
-    return Document(_read_words(text[2]), names, indexed, part, line)
+    return Document(_extract_text(text[2]), names, is_indexed, part, line)
 
 
-def _read_words(text: str) -> str:
+def _extract_text(text: str) -> str:
     title, body = _TITLE.search(text), _BODY.search(text)
     parts = [part[1] for part in (title, body) if part is not None]
     if body is None:  # the whole text, including a title
@@ -109,7 +109,7 @@ def _read_words(text: str) -> str:
     return _CONTROL.sub(" ", html.unescape("\n".join(parts))).strip()
 
 
-FOLDS, SEED = 10, 0  # of the validation part
+FOLDS, SEED = 10, 0  # for the validation part
 MOD_APTE = (
     "Reuters-21578, ModApte: {train} training (validation included) and {test} test documents; the {labels} topics "
     f"both have. Validation: the first of {FOLDS} folds of the training documents by iterative stratification "
@@ -129,7 +129,9 @@ def read_parts(folder: Path) -> tuple[list[str], dict[str, list[Document]], str]
         raise DataError(folder, None, "no topic that a training and a test document share", "the whole collection")
     train, test = ([d for d in documents if d.part == part] for part in ("train", "test"))
     gold = np.array([[label in document.topics for label in labels] for document in train])
-    held_out = stratify(gold, FOLDS, SEED) == 0  # repeated documents too go anywhere: published scores are on this
+    held_out = (
+        stratify(gold, FOLDS, SEED) == 0
+    )  # repeated documents may be in both parts: published scores use this split
     parts = {
         "train": [train[i] for i in np.flatnonzero(~held_out)],
         "validation": [train[i] for i in np.flatnonzero(held_out)],

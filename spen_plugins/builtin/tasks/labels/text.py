@@ -29,7 +29,7 @@ from spen_plugins.task_parts import ReadsText
 class TextLabels(TextParts, TakesRules, ReadsText):
     """Multi-label classification of texts.
 
-    Words are runs of letters and digits, including inner apostrophes, or what is between blanks; see the settings
+    Words are runs of letters and digits, including inner apostrophes, or the strings between blanks; see the settings
     `words`, `punctuation`, `lowercase` and `digits`. The vocabulary is that of the training part.
     """
 
@@ -49,7 +49,7 @@ class TextLabels(TextParts, TakesRules, ReadsText):
             rows["train"] = [
                 replace(example, weight=weight) for example, weight in zip(rows["train"], weights, strict=True)
             ]
-        inputs = {name: list(map(self._input, strings)) for name, strings in texts.items()}
+        inputs = {name: list(map(self._make_key, strings)) for name, strings in texts.items()}
         self._parts, self._split, self._notes = given.divide(rows, inputs, sets["train"], held_out, seed)
         self._files = given.checksums({n: [(e.text, e.gold) for e in examples] for n, examples in self._parts.items()})
         self._finish()
@@ -83,37 +83,39 @@ class TextLabels(TextParts, TakesRules, ReadsText):
         return inputs
 
     def length(self, example: Example) -> int:
-        return len(example.text) if self._pads() else 1
+        return len(example.text) if self._uses_padding() else 1
 
     def show(self, example: Example) -> Shown:
         return Shown([example.text])
 
     def _read(self, path: Path, gold: bool | None) -> tuple[str | None, list[Example]]:
-        """A file may also have one text a line, or be .sgm of Reuters: all its documents, regardless of the split,
+        """A file may also have one text per line, or be Reuters' .sgm: all its documents, regardless of the split,
         without topics that the run doesn't know."""
         if not is_sharded(path) and (path.is_dir() or path.suffix == ".sgm"):
-            return None, self._documents(read_reuters(path))
+            return None, self._make_document_examples(read_reuters(path))
         if path.suffix == ".txt" and not has_labels(read_head(path)):
             return None, [Example(line, None) for line in read_lines(path)]
-        file = read_texts(path, self._layout(), gold=gold)
-        return file.note, self._rows(path, file.rows)
+        file = read_texts(path, self._make_layout(), gold=gold)
+        return file.note, self._make_examples(path, file.rows)
 
     def read_text(self, raw: RawText) -> list[Example]:
-        """A text a line, as in a file: an empty line is a text, so that each line has its answer."""
+        """One text per line, as in a file; an empty line is a text, so that each line has a prediction."""
         self._source = None
         return [Example(line.strip(), None) for line in split_lines(raw.text)]
 
-    def _separator(self) -> str | None:
-        layout = self._layout()
-        in_one = isinstance(layout.labels, int) or (isinstance(layout.labels, str) and not layout.labels.endswith("*"))
-        return (layout.separator or SEPARATOR) if in_one else None
+    def _find_separator(self) -> str | None:
+        layout = self._make_layout()
+        is_one_column = isinstance(layout.labels, int) or (
+            isinstance(layout.labels, str) and not layout.labels.endswith("*")
+        )
+        return (layout.separator or SEPARATOR) if is_one_column else None
 
-    def _columns(self, examples: Sequence[Example]) -> Columns:
-        names, rows = super()._columns(examples)
+    def _list_columns(self, examples: Sequence[Example]) -> Columns:
+        names, rows = super()._list_columns(examples)
         return (names, rows) if names else (["text"], [[example.text] for example in examples])
 
     def _read_own_columns(self, path: Path) -> Columns | None:
-        return find_text_columns(path, self._layout())
+        return find_text_columns(path, self._make_layout())
 
     def parse(self, item: Any) -> Example:
         """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""

@@ -26,18 +26,18 @@ def text_index(
     sums: Mapping[str, str],
     unspaced: bool,
 ) -> tuple[Index, str]:
-    """The index of a config's training part, and a sentence about it; errors as `stream_rows` and `kept_index`.
+    """The index of a config's training part, and a sentence about it; errors as in `stream_rows` and `kept_index`.
 
     Args:
-        config: the task's.
+        config: the task's config.
         layout: the files' columns.
         words: a text's words.
-        check: called with the labels, file and row of each text; None: any labels are known.
+        check: called with the labels, file and row of each text; None: all labels are accepted.
         sums: checksums of the training part and, if there is one, of the file of label names, by their names.
-        unspaced: as of `words_of`.
+        unspaced: as in `words_of`.
     """
 
-    def batches() -> Iterator[Mapping[str, Any]]:
+    def make_batches() -> Iterator[Mapping[str, Any]]:
         import pyarrow as pa
 
         strings = pa.list_(pa.string())
@@ -46,23 +46,23 @@ def text_index(
             while chunk := list(islice(rows, AT_ONCE)):
                 for row in chunk if check is not None else ():
                     check(row.labels, shard, row.line)
-                kept = [row for row in chunk if row.labels or config.keep_empty]
+                kept_rows = [row for row in chunk if row.labels or config.keep_empty]
                 columns = {
-                    "words": [words(row.text) for row in kept],
-                    "labels": [row.labels for row in kept],
-                    "length": [[str(len(row.text))] for row in kept],
+                    "words": [words(row.text) for row in kept_rows],
+                    "labels": [row.labels for row in kept_rows],
+                    "length": [[str(len(row.text))] for row in kept_rows],
                 }
                 yield {name: pa.array(lists, strings) for name, lists in columns.items()}
 
     source = locate(config.train)
-    kinds = {key: getattr(config, key) for key in ("keep_empty", "words", "lowercase", "digits", "punctuation")}
-    kinds |= {"drop": list(layout.drop), "unspaced": unspaced}
-    settings = {"task": "text", **asdict(layout), **kinds, "names": sums.get(str(config.labels))}
-    return kept_index(source, sums[config.train], settings, ["words", "labels", "length"], batches)
+    options = {key: getattr(config, key) for key in ("keep_empty", "words", "lowercase", "digits", "punctuation")}
+    options |= {"drop": list(layout.drop), "unspaced": unspaced}
+    settings = {"task": "text", **asdict(layout), **options, "names": sums.get(str(config.labels))}
+    return kept_index(source, sums[config.train], settings, ["words", "labels", "length"], make_batches)
 
 
 class TextMaker:
-    """Makes the examples of rows of an index.
+    """Makes examples from the rows of an index.
 
     Args:
         index: the index.
@@ -77,4 +77,4 @@ class TextMaker:
     def __call__(self, lists: Mapping[str, Lists]) -> list[Any]:
         words, labels = lists["words"], lists["labels"]
         texts, sets = words.cut(self._words[words.numbers]), labels.cut(self._places[labels.numbers])
-        return [self._make(text.tolist(), np.unique(on)) for text, on in zip(texts, sets, strict=True)]
+        return [self._make(text.tolist(), np.unique(indices)) for text, indices in zip(texts, sets, strict=True)]

@@ -44,7 +44,7 @@ class Example:
 
 
 class KnownLabels:
-    """Numbers of labels by their names, and of a file of names also by the number in it.
+    """Indices of labels by their names, and for a file of names also by their numbers in it.
 
     Args:
         names: all labels, in order.
@@ -69,13 +69,13 @@ class KnownLabels:
         for name in names:
             if name not in self.places:
                 expected = f"one of the {len(self.names)} known labels{', or its number' * self.numbered}"
-                near = did_you_mean(name, self.names)
-                raise DataError(path, line, f"label {name!r}", f"{expected}.{near}")
+                hint = did_you_mean(name, self.names)
+                raise DataError(path, line, f"label {name!r}", f"{expected}.{hint}")
         return np.array(sorted({self.places[name] for name in names}), dtype=np.int32)
 
 
 class TextParts(LabelTask):
-    """Texts with label sets, and what is known of their words and labels."""
+    """Texts with label sets, and their known words and labels."""
 
     inputs: TextInputs
     kind = "texts"
@@ -83,21 +83,21 @@ class TextParts(LabelTask):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self._index: Index | None = None  # of a training part on disk
-        self._unspaced = False  # unless the training texts are of such a script
+        self._unspaced = False  # true if the training texts are in such a script
         self._labels = KnownLabels([])
-        self._listing: str | None = None  # the file of label names that is `labels`
+        self._label_file: str | None = None  # the file of label names in the setting `labels`
         for name in ("text", "labels"):
             column = getattr(config, name)
             if isinstance(column, int) and column < 1:
                 raise ConfigError(f"task.{name}: found {column}; expected a name, or a number from 1")
 
     def _finish(self) -> None:
-        """Check the parts, and set what is known of their words."""
+        """Checks the parts, and sets the facts about their words and labels."""
         self._notes.append(self._name_labels())
         names = self.space.labels
-        joined = next(filter(None, (joined_label(names, {*names}, separator) for separator in ";|")), None)
-        if joined is not None and self.config.separator is None:
-            self._notes.append(f"warning: label {joined!r} consists of other labels; pass one list item per label")
+        joined_name = next(filter(None, (joined_label(names, {*names}, separator) for separator in ";|")), None)
+        if joined_name is not None and self.config.separator is None:
+            self._notes.append(f"warning: label {joined_name!r} consists of other labels; pass one list item per label")
         folded = {name.lower(): name for name in names}
         if twin := next((name for name in names if folded[name.lower()] != name), None):
             pair = f"{twin!r} and {folded[twin.lower()]!r}"
@@ -110,7 +110,7 @@ class TextParts(LabelTask):
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
         if self._index is None:
-            self._look_at_script(example.text for example in self._parts["train"])
+            self._detect_script(example.text for example in self._parts["train"])
             self._hide_gold()
             self._check_parts()
             counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
@@ -121,7 +121,7 @@ class TextParts(LabelTask):
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
         self._describe_labels()
 
-    def _look_at_script(self, texts: Iterable[str]) -> None:
+    def _detect_script(self, texts: Iterable[str]) -> None:
         self._unspaced = self.config.words == "rule" and is_unspaced(texts)
         if self._unspaced:
             self._notes.append("each character of Han, Kana, Thai, Lao, Khmer and Myanmar is a separate word")
@@ -130,11 +130,11 @@ class TextParts(LabelTask):
         """A text's words, normalised for the look-up."""
         return words_of(text, self.config, self._unspaced)
 
-    def _input(self, text: str) -> bytes:
-        """A key that texts of equal words have in common."""
+    def _make_key(self, text: str) -> bytes:
+        """A key that texts with equal words share."""
         return digest(*self.words(text))
 
-    def _pads(self) -> bool:
+    def _uses_padding(self) -> bool:
         return any(indexer.pads for indexer in self.indexers.values())
 
     def _load_sample(self) -> None:
@@ -150,43 +150,43 @@ class TextParts(LabelTask):
             self._load_reuters()
             return
         names = {key: name for key, name in named_files(c).items() if key != "split"}
-        places = {key: locate(name) for key, name in names.items()}
+        paths = {key: locate(name) for key, name in names.items()}
         if lists_names(c.labels):
             self._set_labels(read_names(locate(c.labels)), numbered=True)
             self._files[c.labels] = sha256(locate(c.labels))
         on_disk = stays_on_disk(c, named_files(c), needs_memory(c))
-        in_memory = {key: place for key, place in places.items() if key != "train" or not on_disk}
-        files = {key: read_texts(place, self._layout()) for key, place in in_memory.items()}
+        memory_paths = {key: path for key, path in paths.items() if key != "train" or not on_disk}
+        files = {key: read_texts(path, self._make_layout()) for key, path in memory_paths.items()}
         if on_disk:
-            self._index_texts(places["train"], next(iter(files.values())))
+            self._index_texts(paths["train"], next(iter(files.values())))
         if not self._labels.numbered:
             self._set_labels(self._list_file_labels(files))
         if not self.space.labels:
             raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= names their column)")
         self._notes += [f"{names[key]}: read as {file.note}" for key, file in files.items()]
-        self._set_parts({key: self._rows(places[key], file.rows) for key, file in files.items()})
+        self._set_parts({key: self._make_examples(paths[key], file.rows) for key, file in files.items()})
         if self._index is not None:
             self._warn_of_indexed(self._index)
-            make = TextMaker(self._index, self._labels.places, self._restore_example)
-            self._parts["train"] = OnDisk(self._index, make, self._read_lengths)
+            maker = TextMaker(self._index, self._labels.places, self._restore_example)
+            self._parts["train"] = OnDisk(self._index, maker, self._read_lengths)
 
     def _set_parts(self, examples: Mapping[str, Sequence[Example]]) -> None:
-        """Divide the examples of each file into parts."""
+        """Divides the examples of each file into parts."""
         gold = {key: [example.gold for example in file_examples] for key, file_examples in examples.items()}
         inputs = {
-            key: [self._input(example.text) for example in file_examples] for key, file_examples in examples.items()
+            key: [self._make_key(example.text) for example in file_examples] for key, file_examples in examples.items()
         }
         parts = self._divide(gold, inputs)
         self._warn_of_shared(parts, inputs)
         self._parts = {part: [examples[key][row] for row in rows] for part, (key, rows) in parts.items()}
         self._weigh_examples(parts)
 
-    def _index_texts(self, train: Path, other: TextFile) -> None:
-        """Index the training part on disk; the script is that of another part's texts."""
-        self._look_at_script(row.text for row in other.rows)
+    def _index_texts(self, train: Path, other_file: TextFile) -> None:
+        """Indexes the training part on disk; its script is detected in another part's texts."""
+        self._detect_script(row.text for row in other_file.rows)
         check = self._labels.indices if self._labels.numbered else None
         self._files[self.config.train] = checksum(train)
-        self._index, note = text_index(self.config, self._layout(), self.words, check, self._files, self._unspaced)
+        self._index, note = text_index(self.config, self._make_layout(), self.words, check, self._files, self._unspaced)
         self._notes.append(note)
 
     def _list_file_labels(self, files: Mapping[str, TextFile]) -> list[str]:
@@ -195,7 +195,7 @@ class TextParts(LabelTask):
         return sorted(labels.union(() if self._index is None else self._index.values["labels"]))
 
     def _warn_of_indexed(self, index: Index) -> None:
-        """Note parts in memory that share inputs with the training part on disk."""
+        """Notes parts in memory that share inputs with the training part on disk."""
         words = {part: [self.words(example.text) for example in examples] for part, examples in self._parts.items()}
         counts = {part: int(index.contains({"words": part_words}).sum()) for part, part_words in words.items()}
         self._notes += warn_of_shared(
@@ -205,10 +205,10 @@ class TextParts(LabelTask):
     def _read_lengths(self) -> np.ndarray:
         """`length` of each text on disk, `(example,)`."""
         assert self._index is not None
-        return self._index.whole_numbers("length") if self._pads() else np.ones(len(self._index), dtype=np.int8)
+        return self._index.whole_numbers("length") if self._uses_padding() else np.ones(len(self._index), dtype=np.int8)
 
     def _restore_example(self, words: Sequence[str], gold: np.ndarray) -> Example:
-        """The example of a text on disk, of which its words are kept."""
+        """The example of a text on disk, where only its words are stored."""
         items = {name: indexer.index(words) for name, indexer in self.indexers.items()}
         return Example(" ".join(words), gold, items)
 
@@ -216,31 +216,31 @@ class TextParts(LabelTask):
         folder = locate(self.config.reuters)
         labels, parts, self._split = reuters_parts.read_parts(folder)
         self._set_labels(labels)
-        self._parts = {part: self._documents(documents) for part, documents in parts.items()}
+        self._parts = {part: self._make_document_examples(documents) for part, documents in parts.items()}
         self._notes += shared_inputs(
-            {name: [self._input(e.text) for e in examples] for name, examples in self._parts.items()}
+            {name: [self._make_key(e.text) for e in examples] for name, examples in self._parts.items()}
         )
         self._files = {f"{self.config.reuters}/{file.name}": sha256(file) for file in sgm_files(folder)}
 
     def _set_labels(self, names: Sequence[str], numbered: bool = False) -> None:
         self.space, self._labels = LabelSet(list(names)), KnownLabels(names, numbered)
-        self._listing = self.config.labels if numbered else None
+        self._label_file = self.config.labels if numbered else None
 
-    def _layout(self) -> Layout:
+    def _make_layout(self) -> Layout:
         c = self.config
-        by_names = SEPARATOR if self._labels.numbered else None  # other labels than those named are errors anyway
-        labels = None if c.labels == self._listing else c.labels
+        fallback = SEPARATOR if self._labels.numbered else None  # other labels than those named are errors anyway
+        labels = None if c.labels == self._label_file else c.labels
         return Layout(
-            c.text or Layout.text, labels or Layout.labels, c.separator or by_names, c.header, tuple(c.unused)
+            c.text or Layout.text, labels or Layout.labels, c.separator or fallback, c.header, tuple(c.unused)
         )
 
-    def _rows(self, path: Path, rows: Iterable[Row]) -> list[Example]:
+    def _make_examples(self, path: Path, rows: Iterable[Row]) -> list[Example]:
         indices = self._labels.indices
         return [Example(row.text, None if row.labels is None else indices(row.labels, path, row.line)) for row in rows]
 
-    def _documents(self, documents: Sequence[Document]) -> list[Example]:
+    def _make_document_examples(self, documents: Sequence[Document]) -> list[Example]:
         """Documents with the topics that the task knows."""
-        known = self._labels.places.keys()
-        topics = [[topic for topic in d.topics if topic in known] if d.indexed else None for d in documents]
+        known_topics = self._labels.places.keys()
+        topics = [[topic for topic in d.topics if topic in known_topics] if d.indexed else None for d in documents]
         golds = [None if names is None else self._labels.indices(names, "", None) for names in topics]
         return [Example(d.text, gold) for d, gold in zip(documents, golds, strict=True)]

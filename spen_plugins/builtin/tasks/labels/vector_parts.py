@@ -41,20 +41,20 @@ class Scaling:
 
     @classmethod
     def fit(cls, training: np.ndarray, real: np.ndarray) -> Scaling:
-        """Fit to `(rows, size)`, with NaN for missing values."""
+        """Fits to `(rows, size)`, with NaN for missing values."""
         values = training[:, real].astype(np.float64)
-        known = ~np.isnan(values)
-        count = np.maximum(known.sum(0), 1)
-        mean = np.where(known, values, 0).sum(0) / count
-        std = np.sqrt((np.where(known, values - mean, 0) ** 2).sum(0) / count)
+        is_known = ~np.isnan(values)
+        count = np.maximum(is_known.sum(0), 1)
+        mean = np.where(is_known, values, 0).sum(0) / count
+        std = np.sqrt((np.where(is_known, values - mean, 0) ** 2).sum(0) / count)
         # rounding can give a constant column a tiny deviation
-        constant = std <= 1e-7 * np.abs(mean)
-        return cls(real, mean, np.where(constant, 1.0, std))
+        is_constant = std <= 1e-7 * np.abs(mean)
+        return cls(real, mean, np.where(is_constant, 1.0, std))
 
     def apply(self, matrix: np.ndarray) -> None:
-        """Scale `(rows, size)` in place."""
-        scaled = (matrix[:, self.real] - self.mean) / self.std
-        matrix[:, self.real] = np.where(np.isnan(scaled), 0.0, scaled)
+        """Scales `(rows, size)` in place."""
+        values = (matrix[:, self.real] - self.mean) / self.std
+        matrix[:, self.real] = np.where(np.isnan(values), 0.0, values)
 
     def facts(self) -> dict[str, Any]:
         return {"mean": self.mean.tolist(), "std": self.std.tolist()}
@@ -79,11 +79,11 @@ class Size:
 
     @classmethod
     def fit(cls, values: np.ndarray) -> Size:
-        """Fit to `(total,)`."""
+        """Fits to `(total,)`."""
         return cls(float(np.sqrt(np.mean(values.astype(np.float64) ** 2))) if len(values) else 1.0)
 
     def apply(self, values: np.ndarray) -> None:
-        """Scale `(total,)` in place."""
+        """Scales `(total,)` in place."""
         values /= self.size
 
     def facts(self) -> dict[str, Any]:
@@ -94,8 +94,8 @@ class Size:
         return cls(float(facts["size"]))
 
 
-UNEQUAL = 100  # times that the values of a sparse column may be as large as those of another
-SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
+UNEQUAL = 100  # ratio of sparse columns' sizes above which the task warns
+SHOWN_FEATURES = 12  # maximal number of features shown if they are real, as reals are hardly ever 0
 
 
 @dataclass(eq=False, slots=True)
@@ -140,13 +140,13 @@ def name_features(example: Example, names: Sequence[str], binary: bool) -> list[
 
 
 class VectorParts(LabelTask):
-    """Vectors with label sets, and what is known of their columns."""
+    """Vectors with label sets, and their known columns."""
 
     inputs: VectorInputs
     kind = "vectors"
 
-    def _features(self, matrix: Matrix) -> Ragged | np.ndarray:
-        """Of each row, not scaled."""
+    def _select_features(self, matrix: Matrix) -> Ragged | np.ndarray:
+        """The features of each row, not scaled."""
         if self.inputs.binary:
             return matrix.on()
         return matrix.listed() if self.inputs.sparse else matrix.dense()
@@ -154,25 +154,25 @@ class VectorParts(LabelTask):
     def _load_files(self) -> None:
         c = self.config
         files = {key: name for key, name in named_files(c).items() if key != "split"}
-        first, *others = files.values()
-        lists = None if lists_names(c.labels) else list_column(locate(first), c.labels, c.separator)
-        tables = [read_table(locate(first), unused=c.unused, lists=lists)]
-        labels, listed = chosen_labels(first, tables[0], c.labels, c.label_count, c.unused)
-        if listed is not None:
-            self._files[listed] = sha256(locate(listed))
-        start = Columns.of(tables[0], labels, c.unused, c.root)
+        first_path, *other_paths = files.values()
+        lists = None if lists_names(c.labels) else list_column(locate(first_path), c.labels, c.separator)
+        tables = [read_table(locate(first_path), unused=c.unused, lists=lists)]
+        labels, label_file = chosen_labels(first_path, tables[0], c.labels, c.label_count, c.unused)
+        if label_file is not None:
+            self._files[label_file] = sha256(locate(label_file))
+        columns = Columns.of(tables[0], labels, c.unused, c.root)
         if tables[0].sets is None:
-            start.gold(tables[0])  # an error in it comes before those of files that are read like it
-        tables += [read_table(locate(path), start.known, start.drop, lists) for path in others]
+            columns.gold(tables[0])  # its errors come before those of the files that are read like it
+        tables += [read_table(locate(path), columns.known, columns.drop, lists) for path in other_paths]
         if tables[0].sets is not None:
-            start = replace(start, labels=tuple(label_sets(tables)))
-        self._set_columns(start)
+            columns = replace(columns, labels=tuple(label_sets(tables)))
+        self._set_columns(columns)
         encoded = dict(zip(files, map(self.columns.encode, tables), strict=True))
         inputs = {key: make_row_keys(features) for key, (features, _) in encoded.items()}
-        labelled = {key: gold for key, (_, gold) in encoded.items()}
-        parts = self._divide(labelled, inputs)
+        label_sets_by_file = {key: gold for key, (_, gold) in encoded.items()}
+        parts = self._divide(label_sets_by_file, inputs)
         if c.unseen and "test" in parts:
-            parts["test"] = self._find_unseen_rows(parts, inputs, labelled)
+            parts["test"] = self._find_unseen_rows(parts, inputs, label_sets_by_file)
         self._warn_of_shared(parts, inputs)
         key, rows = parts["train"]
         self._fit_scaling(encoded[key][0], rows)
@@ -181,32 +181,34 @@ class VectorParts(LabelTask):
         self._parts = {n: [make_example(*encoded[key], i) for i in rows] for n, (key, rows) in parts.items()}
         self._weigh_examples(parts)
         self._notes.insert(0, self._describe(zip(files.values(), tables, strict=True)))
-        self._notes += [left_out(name) for name in start.drop if name not in c.unused]
+        self._notes += [left_out(name) for name in columns.drop if name not in c.unused]
 
     def _find_unseen_rows(
         self, parts: Rows, inputs: Mapping[str, Sequence[bytes]], gold: Mapping[str, Sequence[np.ndarray | None]]
     ) -> tuple[str, Sequence[int]]:
         """The test rows that repeat no training row, features and labels."""
 
-        def contents(key: str, row: int) -> tuple[bytes, bytes | None]:
+        def find_contents(key: str, row: int) -> tuple[bytes, bytes | None]:
             labels = gold[key][row]
             return inputs[key][row], None if labels is None else labels.tobytes()
 
-        (train, trained), (key, rows) = parts["train"], parts["test"]
-        seen = {contents(train, row) for row in trained}
-        kept = [row for row in rows if contents(key, row) not in seen]
-        self._split += f"; {len(rows) - len(kept)} of {len(rows)} test rows repeat a training row and are left out"
-        return key, kept
+        (train_key, train_rows), (key, rows) = parts["train"], parts["test"]
+        train_contents = {find_contents(train_key, row) for row in train_rows}
+        unseen_rows = [row for row in rows if find_contents(key, row) not in train_contents]
+        self._split += (
+            f"; {len(rows) - len(unseen_rows)} of {len(rows)} test rows repeat a training row and are left out"
+        )
+        return key, unseen_rows
 
     def _fit_scaling(self, features: Ragged | np.ndarray, rows: Sequence[int]) -> None:
-        rows = rows[: None if self.config.rest else self.config.labelled]  # those that are trained on
+        rows = rows[: None if self.config.rest else self.config.labelled]  # the rows that are trained on
         if isinstance(features, np.ndarray):
             self.scaling = Scaling.fit(features[list(rows)], self.columns.real)
         elif features.weight is not None:
             self.scaling = Size.fit(np.concatenate([features.weights(i) for i in rows]))
             columns, sizes = features.measure_columns(rows)
             if len(sizes) and (ratio := sizes.max() / sizes.min()) > UNEQUAL:
-                large, small = (self.columns.names[columns[at]] for at in (sizes.argmax(), sizes.argmin()))
+                large, small = (self.columns.names[columns[index]] for index in (sizes.argmax(), sizes.argmin()))
                 self._warn(
                     f"the values of feature {large!r} are {ratio:,.0f} times as large as those of {small!r}, and one "
                     "number scales all sparse features, so the net hardly sees the small ones: scale the columns, for "
@@ -219,7 +221,7 @@ class VectorParts(LabelTask):
             self.scaling.apply(values)
 
     def _describe(self, tables: Iterable[tuple[str, Table]]) -> str:
-        """The files as they were recognised, and how many features of which kind they have."""
+        """The files' recognised formats, and the numbers of their features by kind."""
         files = ", ".join(f"{path} as {table.note}" for path, table in tables)
         real = int(self.columns.real.sum())
         kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
@@ -227,8 +229,8 @@ class VectorParts(LabelTask):
         if self.columns.apart and not self.columns.listed:
             return note
         names = list(self.columns.features)
-        shown = ", ".join(names[:10]) + ", …" * (len(names) > 10)
-        return f"{note}; feature columns: {shown} (drop=NAME ignores one)"
+        first_names = ", ".join(names[:10]) + ", …" * (len(names) > 10)
+        return f"{note}; feature columns: {first_names} (drop=NAME ignores one)"
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample

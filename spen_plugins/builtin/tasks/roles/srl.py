@@ -46,7 +46,7 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
 
     selection = "span_f1"
     lower_is_better = ("ucr", "invalid_bio")
-    _senses: Mapping[str, int] | None = None
+    _sense_numbers: Mapping[str, int] | None = None
     """Number of each sense in a batch; None: batches have no senses."""
 
     class Config(FilesConfig, PartlyLabelledConfig, RulesConfig, SpanConfig):
@@ -72,8 +72,8 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         self._read = hide_roles(self.config, read_parts(self.config))
         sentences = {part: part_sentences for part, (_, part_sentences) in self._read.parts.items()}
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
-        known = complete_tags(tags, "bio")
-        self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), known)
+        all_tags = complete_tags(tags, "bio")
+        self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), all_tags)
         self._parts: dict[str, Sequence[Example]] = {part: self._examples(sentences[part]) for part in PARTS}
         gold = [example for example in self._parts["train"] if example.tags is not None]
         if self._parts["train"] and not gold:
@@ -82,9 +82,9 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         if self.config.repeat > 1:
             self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
         for part in PARTS:
-            where, part_sentences = self._read.parts[part]
+            path, part_sentences = self._read.parts[part]
             if not self._parts[part] and part_sentences:
-                raise DataError(where, None, f"no predicate (task.{part})", "sentences with marked predicates")
+                raise DataError(path, None, f"no predicate (task.{part})", "sentences with marked predicates")
         self._read.notes.extend(self.apply_rules(self._find_hits, lambda example: example.tags))
         self.indexers.pop("rules", None)  # their hits differ from predicate to predicate
 
@@ -105,7 +105,7 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
 
     def read(self, path: str) -> list[Example]:
         file = read_roles(locate(path), self.config.layout, gold=False)
-        self._read = self._read._replace(notes=[f"{path}: {file.said}"])
+        self._read = self._read._replace(notes=[f"{path}: {file.description}"])
         return self._examples(kept(self.config, file.sentences))
 
     def formats(self) -> dict[str, Writer]:
@@ -116,27 +116,27 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         `"arguments"`: `[{"role": "ARG0", "start": 0, "end": 1}]`, `end` exclusive."""
         sentence = parse_one_predicate(item)
         [proposition] = sentence.propositions
-        return self._example(self._vocabulary.entry(sentence.words), proposition)
+        return self._make_example(self._vocabulary.entry(sentence.words), proposition)
 
     def number_senses(self, senses: Sequence[str]) -> None:
-        self._senses = {sense: i for i, sense in enumerate(senses)}
+        self._sense_numbers = {sense: i for i, sense in enumerate(senses)}
         examples = self._parts["train"]
-        if examples and not any(example.sense in self._senses for example in examples):
-            found = next((example.sense for example in examples if example.sense is not None), None)
-            named = "no senses" if found is None else f"other senses, such as {found!r}"
-            raise ConfigError(f"task.train: found {named}; expected some of {', '.join([*senses][:3])}, …")
+        if examples and not any(example.sense in self._sense_numbers for example in examples):
+            sense = next((example.sense for example in examples if example.sense is not None), None)
+            description = "no senses" if sense is None else f"other senses, such as {sense!r}"
+            raise ConfigError(f"task.train: found {description}; expected some of {', '.join([*senses][:3])}, …")
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
-        inputs, inside = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
+        inputs, is_token = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
         if self.rules is not None:
             inputs |= self.rules.collate([self._find_hits(example) for example in examples])
-        if self._senses is not None:
-            inputs["sense"] = torch.tensor([self._senses.get(e.sense, -1) for e in examples])
-        gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
-        return SentenceBatch.of(inputs, torch.from_numpy(inside), gold, known, rows, examples=tuple(examples))
+        if self._sense_numbers is not None:
+            inputs["sense"] = torch.tensor([self._sense_numbers.get(e.sense, -1) for e in examples])
+        gold, is_labelled = one_hot_gold([e.tags for e in examples], is_token, len(self.space.tags), self._outside_tag)
+        return SentenceBatch.of(inputs, torch.from_numpy(is_token), gold, is_labelled, rows, examples=tuple(examples))
 
     def metric(self) -> Metric:
-        return self._fitted(lambda decode: SrlMetric(self.space.tags, decode))
+        return self._make_metric(lambda decode: SrlMetric(self.space.tags, decode))
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Arguments as `role`, `start`, `end` (exclusive), `text` and `score`; without V.
@@ -144,15 +144,17 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         The score is the calibrated probability that the argument is right; a C-X has the score of its X.
         """
         best, lengths = self._decide(proposal, examples)
-        predictions = [self._prediction(example, row) for example, row in zip(examples, best.tolist(), strict=True)]
+        predictions = [
+            self._make_prediction(example, row) for example, row in zip(examples, best.tolist(), strict=True)
+        ]
         spans = self._table.spans(best, lengths)
-        _, owner, confidences = self._confidences(proposal, best, lengths, spans)
+        _, owner, confidences = self._find_argument_confidences(proposal, best, lengths, spans)
         scores = rounded(confidences.at(self.temperature))
-        for (row, kind, first, last), number in zip(spans.tolist(), owner.tolist(), strict=True):
-            if number >= 0:
+        for (row, kind, first, last), index in zip(spans.tolist(), owner.tolist(), strict=True):
+            if index >= 0:
                 text = " ".join(examples[row].entry.words[first : last + 1])
-                place = {"role": self._table.roles[kind], "start": first, "end": last + 1}
-                predictions[row]["arguments"].append({**place, "text": text, "score": scores[number]})
+                span = {"role": self._table.roles[kind], "start": first, "end": last + 1}
+                predictions[row]["arguments"].append({**span, "text": text, "score": scores[index]})
         return predictions
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
@@ -162,9 +164,9 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
             return None
         best, lengths = self._decide(proposal, batch.examples)
         spans = self._table.spans(best, np.where(batch.labelled.cpu().numpy(), lengths, 0))
-        arguments, _, confidences = self._confidences(proposal, best, lengths, spans)
-        right = [argument in batch.examples[row].arguments for row, argument in arguments]
-        return Decisions("arguments", confidences, np.array(right, dtype=bool))
+        arguments, _, confidences = self._find_argument_confidences(proposal, best, lengths, spans)
+        is_right = [argument in batch.examples[row].arguments for row, argument in arguments]
+        return Decisions("arguments", confidences, np.array(is_right, dtype=bool))
 
     def protocol(self) -> dict[str, Any]:
         count = self.config.labelled
@@ -173,7 +175,7 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
             **({} if count is None else {"labelled": f"the first {count} training sentences"}),
             "unique_roles": self.config.unique_roles,
             "split": self._read.split,
-            "threshold": self._protocol_threshold(),
+            "threshold": self._describe_threshold(),
         }
 
     def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
@@ -182,12 +184,12 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
         core = {tag[2:] for tag in tags if CORE.fullmatch(tag[2:])} if self.config.unique_roles else set()
         self.space = TagSequence(tags, "bio", sorted(core))
         self._table = SpanTable(tags)
-        self._tag = {tag: i for i, tag in enumerate(tags)}
-        self._outside = self._tag["O"]
+        self._tag_numbers = {tag: i for i, tag in enumerate(tags)}
+        self._outside_tag = self._tag_numbers["O"]
 
-    def _example(self, entry: Entry, proposition: Proposition) -> Example:
+    def _make_example(self, entry: Entry, proposition: Proposition) -> Example:
         names = proposition.tags
-        tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
+        tags = None if names is None else np.array([self._tag_numbers.get(name, -1) for name in names], dtype=np.int64)
         return Example(entry, proposition.predicate, names, tags, proposition.pos, proposition.roleset)
 
     def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
@@ -196,27 +198,27 @@ class SemanticRoles(PredicateTask, SpanTask, WithoutGold, TakesRules, NamesSense
             words.append(sentence.words)
             if sentence.propositions:
                 entry = self._vocabulary.entry(sentence.words)
-                examples.extend(self._example(entry, p) for p in sentence.propositions)
+                examples.extend(self._make_example(entry, p) for p in sentence.propositions)
                 rows.extend([row] * len(sentence.propositions))
         return FileExamples(examples, words, rows)
 
-    def _prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
+    def _make_prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
         """A prediction without its arguments."""
         words = example.entry.words
         tags = [self.space.tags[i] for i in row[: len(words)]]
         predicate = {"index": example.predicate, "word": words[example.predicate]}
         return {"words": list(words), "predicate": predicate, "arguments": [], "tags": tags}
 
-    def _confidences(
+    def _find_argument_confidences(
         self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray
     ) -> tuple[list[tuple[int, Argument]], np.ndarray, Confidences]:
-        """For the spans that `self._table` found: their arguments with the row of each, the index of the argument to
-        which each span belongs (`(span,)`, -1 for V), and the confidences in the arguments."""
+        """The arguments of spans of `self._table`, with the row of each; the index of each span's argument (`(span,)`,
+        -1 for V); and the confidences in the arguments."""
         pieces: dict[int, list[tuple[str, int, int]]] = {}
         for row, kind, first, last in spans.tolist():
             pieces.setdefault(row, []).append((self._table.roles[kind], first, last))
         arguments = [(row, argument) for row, row_pieces in pieces.items() for argument in join(row_pieces)]
-        number = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
-        owner = np.array([number.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
-        ours = owner >= 0
-        return arguments, owner, self._find_confidences(proposal, best, spans[ours], lengths, owner[ours])
+        indices = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
+        owner = np.array([indices.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
+        is_argument = owner >= 0
+        return arguments, owner, self._find_confidences(proposal, best, spans[is_argument], lengths, owner[is_argument])

@@ -48,7 +48,7 @@ class Example:
 
 
 class SrlMetric(SequenceMetric):
-    """`span_precision`, `span_recall`, `span_f1`, that of verbs, nouns and adjectives, `exact_match`, `ucr`,
+    """`span_precision`, `span_recall`, `span_f1`, the F1 of verbs, nouns and adjectives, `exact_match`, `ucr`,
     `ucr_gold`, `invalid_bio`, token `accuracy`, `roles`."""
 
     example_name = "predicate"
@@ -61,14 +61,14 @@ class SrlMetric(SequenceMetric):
         self._sums: Counter[str] = Counter()
 
     def add(self, batch: Labelled) -> list[tuple[int, int]]:
-        """Twice the right arguments, and predicted plus gold ones, by predicate: span F1 is the ratio of their sums."""
+        """Twice the right arguments, and predicted plus gold ones, per predicate; span F1 is their sums' ratio."""
         pairs = []
         for predicted, example in zip(self._table.arguments(batch.best, batch.lengths), batch.examples, strict=True):
-            right = self._spans.add(predicted, example.arguments)
+            right_count = self._spans.add(predicted, example.arguments)
             kind = kind_of(example.pos)
             if kind is not None:
                 self._kinds.setdefault(kind, SpanCounts()).add(predicted, example.arguments)
-            pairs.append((2 * right, len(predicted) + len(example.arguments)))
+            pairs.append((2 * right_count, len(predicted) + len(example.arguments)))
         gold = np.maximum(batch.gold, 0)
         self._sums.update(
             repeats=int(self._table.repeats_core(batch.best, batch.lengths).sum()),
@@ -78,7 +78,7 @@ class SrlMetric(SequenceMetric):
         return pairs
 
     def compute(self) -> dict[str, Any]:
-        accuracy, n = self.accuracy(), self._examples
+        accuracy, n = self.accuracy(), self._example_count
         scores = self._spans.scores()
         roles = scores.pop("roles")
         kinds = {f"{kind}_f1": self._kinds[kind].overall()[2] for kind in KINDS if kind in self._kinds}

@@ -61,7 +61,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
         self.column_keys = ("words", "tags", *(f"columns.{name}" for name in config.columns))
         self._encoding = TagEncoding(config)
         if not self._encoding.decodes_spans:
-            self._fit_by(SpanFit())  # the one decoder
+            self._set_fit(SpanFit())  # a single decoder
         self.selection = "f1" if self._encoding.has_spans else "accuracy"
         self._index: Index | None = None  # of a training part on disk
         self._class_weights: Tensor | None = None
@@ -76,7 +76,7 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
         self.learn(tag_parts.take_parts(self.config, parts, held_out, seed))
 
     def learn(self, read: FileParts[TaggedSentence], order: Sequence[str] | None = None) -> None:
-        """In place of `load`, for a task that composes this one: sets the parts, and the known words, columns and tags.
+        """Replaces `load` for a task that composes this one: sets the parts, and the known words, columns and tags.
 
         Args:
             read: sentences with the config's columns.
@@ -84,16 +84,16 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
         """
         sentences = read.parts
         encode = self._encoding.encode
-        encoded = {part: [encode(s, where) for s in group] for part, (where, group) in sentences.items()}
+        encoded = {part: [encode(s, path) for s in group] for part, (path, group) in sentences.items()}
         words, values, tags = tag_parts.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._encoding.order(tags) if order is None else list(order))
         unseen = tag_warnings.unseen_tags(self.config, encoded, tags)
         self._parts: dict[str, Sequence[TaggedExample]] = {
-            part: [self._example(s, *gold) for s, gold in zip(group, encoded[part], strict=True)]
+            part: [self._make_example(s, *gold) for s, gold in zip(group, encoded[part], strict=True)]
             for part, (_, group) in sentences.items()
         }
         if self._index is not None:
-            numbers = self._vocabulary, self._number, self._tag, self._encoding.scheme
+            numbers = self._vocabulary, self._value_numbers, self._tag_numbers, self._encoding.scheme
             self._parts["train"] = OnDisk(self._index, TaggedMaker(self._index, *numbers), self._index.lengths)
         else:
             gold = [example for example in self._parts["train"] if example.tags is not None]
@@ -116,10 +116,10 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
 
     def read(self, path: str) -> list[TaggedExample]:
         """Sentences of a file in the config's format, with or without tags."""
-        where = locate(path)
-        file = read_tagged(self.config, where, gold=False)
+        location = locate(path)
+        file = read_tagged(self.config, location, gold=False)
         try:
-            examples = [self.example(sentence, where) for sentence in file.sentences]
+            examples = [self.example(sentence, location) for sentence in file.sentences]
         except DataError as error:
             raise DataError(error.path, error.line, error.found, f"{error.expected}; {tag_warnings.NO_TAGS}") from None
         gold = [example.names for example in examples if example.names is not None]
@@ -128,20 +128,20 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
         return examples
 
     def read_inputs(self, path: str) -> list[TaggedExample]:
-        """Sentences of a file in any format, without its tags, which may be others than the run's."""
-        where = locate(path)
-        file = read_words(self.config, where)
+        """Sentences of a file in any format, without its tags, which may differ from the run's."""
+        location = locate(path)
+        file = read_words(self.config, location)
         gold, warnings = [], []
-        if file.format == "columns":  # raw text may look like it
-            gold = [tags for s in file.sentences if (tags := self._encoding.encode_if_valid(s, where)) is not None]
+        if file.format == "columns":  # raw text may look like columns
+            gold = [tags for s in file.sentences if (tags := self._encoding.encode_if_valid(s, location)) is not None]
             warnings = tag_warnings.unspaced_lines(path, [word for s in file.sentences for word in s.words])
         self._note_read(path, file, gold, warnings)
-        return [self._example(sentence, None, frozenset()) for sentence in file.sentences]
+        return [self._make_example(sentence, None, frozenset()) for sentence in file.sentences]
 
     def _note_read(self, path: str, file: Any, gold: Sequence[Sequence[str]], warnings: Sequence[str]) -> None:
-        unknown = tag_warnings.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)
-        other = tag_warnings.unknown_columns(path, file.sentences, self._number)
-        self._read = self._read._replace(notes=[f"{path}: {file.said}", *(unknown or warnings), *other])
+        tag_notes = tag_warnings.unknown_tags(self.config, path, file.sentences, gold, self.space.tags)
+        column_notes = tag_warnings.unknown_columns(path, file.sentences, self._value_numbers)
+        self._read = self._read._replace(notes=[f"{path}: {file.description}", *(tag_notes or warnings), *column_notes])
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
         return [self.parse({"words": words}) for words in raw.sentences()]
@@ -159,23 +159,23 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
 
     def example(self, sentence: TaggedSentence, where: object) -> TaggedExample:
         """The example of a sentence with the config's columns; `where` it is from, for errors about its tags."""
-        return self._example(sentence, *self._encoding.encode(sentence, where))
+        return self._make_example(sentence, *self._encoding.encode(sentence, where))
 
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
-        inputs, inside = collate_words([example.entry for example in examples], self.indexers)
+        inputs, is_token = collate_words([example.entry for example in examples], self.indexers)
         for name in self.config.columns:
             if name in inputs:
                 raise ConfigError(f"task.columns: the feature network uses the name {name!r}; choose another one")
-            inputs[name] = padded([example.columns[name] for example in examples], inside)
-        gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), 0)
+            inputs[name] = padded([example.columns[name] for example in examples], is_token)
+        gold, is_labelled = one_hot_gold([e.tags for e in examples], is_token, len(self.space.tags), 0)
         weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
-        mask = torch.from_numpy(inside)
-        return SentenceBatch.of(inputs, mask, gold, known, rows, examples=tuple(examples), **weights)
+        mask = torch.from_numpy(is_token)
+        return SentenceBatch.of(inputs, mask, gold, is_labelled, rows, examples=tuple(examples), **weights)
 
     def metric(self) -> Metric:
         tags, scheme = self.space.tags, self._encoding.scheme
         if scheme is not None:
-            return self._fitted(lambda decode: SpanMetric(tags, decode, scheme))
+            return self._make_metric(lambda decode: SpanMetric(tags, decode, scheme))
         return TagMetric(tags, self.decode)
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
@@ -190,9 +190,9 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
             gold = np.concatenate([example.tags for example in batch.examples if example.tags is not None])
             return Decisions("tags", confidences, confidences.tags == gold)
         spans = self._table.spans(best, lengths)
-        right = [span in batch.examples[row].spans for row, span in self._name_spans(spans)]
+        is_right = [span in batch.examples[row].spans for row, span in self._name_spans(spans)]
         confidences = self._find_confidences(proposal, best, spans, lengths)
-        return Decisions("spans", confidences, np.array(right, dtype=bool))
+        return Decisions("spans", confidences, np.array(is_right, dtype=bool))
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[TaggedExample]) -> list[dict[str, Any]]:
         """Tags and `scores`, the calibrated probability of each; for spans `tags` in the files' scheme, and `entities`:
@@ -209,33 +209,33 @@ class Tagging(SpanTask, WithoutGold, TakesExamples, TakesRules, ReadsInputs, Nam
 
     def protocol(self) -> dict[str, Any]:
         config, scheme = self.config, self._encoding.scheme
-        free = self.space.scheme == "none"
-        best = "the net's best, of all sequences" if free else f"the best sequence under {scheme}"
+        is_unconstrained = self.space.scheme == "none"
+        decoding = "the net's best, of all sequences" if is_unconstrained else f"the best sequence under {scheme}"
         return {
             **(TAG_DEFINITIONS if scheme is None else SPAN_DEFINITIONS),
             "scheme": config.scheme if scheme is None else f"{config.scheme}, learned as {scheme}",
-            "decoding": best if self._fit.decode == "viterbi" else "as the threshold says",
+            "decoding": decoding if self._fit.decode == "viterbi" else "as the threshold says",
             "split": self._read.split,
             **({} if config.labelled is None else {"labelled": f"the first {config.labelled} training sentences"}),
-            "threshold": self._protocol_threshold(),
+            "threshold": self._describe_threshold(),
         }
 
     def _set(self, vocabulary: Vocabulary, values: Mapping[str, Sequence[str]], tags: list[str]) -> None:
         self._vocabulary = vocabulary
         self._values = {name: list(column_values) for name, column_values in values.items()}
-        self._number = {
+        self._value_numbers = {
             name: {value: i for i, value in enumerate(column_values, 2)} for name, column_values in values.items()
         }
         sizes = {name: len(column_values) + 2 for name, column_values in values.items()}
         self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {}, sizes)
         self.space = TagSequence(tags, (self.config.constrained and self._encoding.scheme) or "none")
         self._table = SpanTable(tags)
-        self._tag = {tag: i for i, tag in enumerate(tags)}
+        self._tag_numbers = {tag: i for i, tag in enumerate(tags)}
 
-    def _example(self, sentence: TaggedSentence, names: tuple[str, ...] | None, spans: frozenset) -> TaggedExample:
+    def _make_example(self, sentence: TaggedSentence, names: tuple[str, ...] | None, spans: frozenset) -> TaggedExample:
         words, columns, numbers = sentence.words, sentence.columns, {}
-        for name, known in self._number.items():
-            values = [known.get(value, 1) for value in columns[name]] if name in columns else [1] * len(words)
+        for name, value_numbers in self._value_numbers.items():
+            values = [value_numbers.get(value, 1) for value in columns[name]] if name in columns else [1] * len(words)
             numbers[name] = np.array(values, dtype=np.int64)
-        tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
+        tags = None if names is None else np.array([self._tag_numbers.get(name, -1) for name in names], dtype=np.int64)
         return TaggedExample(self._vocabulary.entry(words), numbers, names, tags, spans, sentence.weight)

@@ -39,12 +39,12 @@ class TagMetric(SequenceMetric):
 
     def add(self, batch: Labelled) -> np.ndarray:
         """Right tokens and all tokens of each sentence: accuracy is the ratio of their sums."""
-        right = (batch.best == batch.gold) & batch.inside
-        self._counts.right.update(self._tags[batch.best[right]])
+        is_right = (batch.best == batch.gold) & batch.inside
+        self._counts.right.update(self._tags[batch.best[is_right]])
         self._counts.predicted.update(self._tags[batch.best[batch.inside]])
         for example in batch.examples:
             self._counts.gold.update(example.names)
-        return np.stack([right.sum(1), batch.lengths], 1)
+        return np.stack([is_right.sum(1), batch.lengths], 1)
 
     def compute(self) -> dict[str, Any]:
         return {"accuracy": self.accuracy(), "tags": self._counts.table()}
@@ -63,12 +63,12 @@ class SpanMetric(SequenceMetric):
         self._invalid = 0
 
     def add(self, batch: Labelled) -> list[tuple[int, int]]:
-        """Twice the right spans, and predicted plus gold ones, of each sentence: F1 is the ratio of their sums."""
+        """Twice the right spans, and predicted plus gold ones, per sentence: F1 is the ratio of their sums."""
         self._invalid += int(self.find_broken(batch.likely, batch.inside, self._encoding).sum())
         sentences = [tags[:n] for tags, n in zip(self._tags[batch.best].tolist(), batch.lengths, strict=True)]
         pairs = []
-        strict = strict_spans(sentences, self._encoding)
-        for tags, spans, example in zip(sentences, strict, batch.examples, strict=True):
+        span_lists = strict_spans(sentences, self._encoding)
+        for tags, spans, example in zip(sentences, span_lists, batch.examples, strict=True):
             self._conlleval.add(chunks(tags), example.spans)
             pairs.append((2 * self._strict.add(spans, example.spans), len(spans) + len(example.spans)))
         return pairs
@@ -83,6 +83,6 @@ class SpanMetric(SequenceMetric):
             "conlleval_f1": self._conlleval.overall()[2],
             "exact_match": self._strict.exact_match(),
             "accuracy": accuracy,
-            "invalid": self._invalid / self._examples,
+            "invalid": self._invalid / self._example_count,
             "types": self._strict.table(),
         }

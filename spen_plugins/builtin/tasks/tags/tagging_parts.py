@@ -1,4 +1,4 @@
-"""Settings of task `tagging`, tags as they are learned, and predictions as users have them."""
+"""Settings of task `tagging`, the encoding of its tags, and predictions in users' formats."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TagEncoding:
     """The scheme in which a task learns its tags.
 
     Args:
-        config: the task's.
+        config: the task's config.
 
     Attributes:
         scheme: "bio" or "bioes"; None if tags are independent.
@@ -79,8 +79,8 @@ class TagEncoding:
         if config.decode == "expected_f1" and not self.decodes_spans:
             expected = "viterbi, or a task.scheme of spans with task.constrained=true"
             raise ConfigError(f"task.decode: found {config.decode!r}; expected {expected}")
-        usual = "bioes" if config.scheme == "bioes" else "bio"
-        self.scheme = (config.encoding or usual) if self.has_spans else None
+        default = "bioes" if config.scheme == "bioes" else "bio"
+        self.scheme = (config.encoding or default) if self.has_spans else None
 
     def encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
         """Gold tags in this scheme, and their spans.
@@ -104,10 +104,10 @@ class TagEncoding:
             return sentence.tags
 
     def order(self, tags: Iterable[str]) -> list[str]:
-        """The tags in alphabetical order; those of spans by type, after O, and all of each type."""
+        """The tags in alphabetical order; for spans, O and then by type, with all tags of each type."""
         if self.scheme is None:
             return sorted(tags)
-        if self._has_predicates:  # of one word each
+        if self._has_predicates:  # spans of one word
             return sorted({"O", *tags}, reverse=True)
         return complete_tags(tags, self.scheme)
 
@@ -116,9 +116,9 @@ def tag_predictions(
     words: Sequence[list[str]], tags: Sequence[list[str]], scores: Sequence[float]
 ) -> list[dict[str, Any]]:
     """Tags of each sentence, with their scores, which come sentence by sentence."""
-    rest = iter(scores)
+    remaining_scores = iter(scores)
     return [
-        {"words": sentence_words, "tags": names, "scores": [next(rest) for _ in names]}
+        {"words": sentence_words, "tags": names, "scores": [next(remaining_scores) for _ in names]}
         for sentence_words, names in zip(words, tags, strict=True)
     ]
 
@@ -130,9 +130,9 @@ def span_predictions(
 
     Args:
         words: the sentences.
-        spans: number of the sentence, and the span.
-        scores: of each span.
-        scheme: of the tags.
+        spans: each span with the number of its sentence.
+        scores: the score of each span.
+        scheme: the tags' scheme.
     """
     scored_spans: list[list[tuple[Span, float]]] = [[] for _ in words]
     for (sentence, span), score in zip(spans, scores, strict=True):
@@ -151,37 +151,37 @@ def span_predictions(
 
 
 def tag_formats(config: Any, values: Mapping[str, Sequence[str]]) -> dict[str, Writer]:
-    """Columns as the config numbers them, DocBin, and CoNLL-U, if the tags are a field of it or no spans.
+    """Columns as the config numbers them, DocBin, and CoNLL-U if the tags are a field of it or no spans.
 
     Args:
-        config: the task's.
+        config: the task's config.
         values: name of each further column -> its known values.
     """
     field = config.tags if isinstance(config.tags, str) else None
 
-    def sentences(predictions: Sequence[Any], examples: Sequence[Any]) -> list[TaggedSentence]:
-        """With predicted tags in the files' scheme, and the columns that were read, `_` where unknown."""
-        known = {name: ["_", "_", *column_values] for name, column_values in values.items()}
+    def make_sentences(predictions: Sequence[Any], examples: Sequence[Any]) -> list[TaggedSentence]:
+        """Sentences with predicted tags in the files' scheme, and the columns that were read, `_` where unknown."""
+        column_texts = {name: ["_", "_", *column_values] for name, column_values in values.items()}
         tagged = []
         for prediction, example in zip(predictions, examples, strict=True):
             columns = {
                 name: tuple(column_values[n] for n in example.columns[name].tolist())
-                for name, column_values in known.items()
+                for name, column_values in column_texts.items()
             }
             tagged.append(replace(parse_tagged(prediction, config.scheme), columns=columns))
         return tagged
 
-    def columns(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-        tagged = sentences(predictions, examples)
-        if any(isinstance(place, str) for place in (config.words, config.tags, *config.columns.values())):
-            return write_columns(tagged)  # the config's are fields of CoNLL-U
+    def write_column_file(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
+        tagged = make_sentences(predictions, examples)
+        if any(isinstance(column, str) for column in (config.words, config.tags, *config.columns.values())):
+            return write_columns(tagged)  # the config names fields of CoNLL-U
         return write_columns(tagged, config.words or 0, -1 if config.tags is None else config.tags, config.columns)
 
-    def conllu(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-        return write_conllu(sentences(predictions, examples), field or "upos")
+    def write_conllu_file(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
+        return write_conllu(make_sentences(predictions, examples), field or "upos")
 
-    def docbin(predictions: Sequence[Any], examples: Sequence[Any]) -> bytes:
-        return write_docbin(sentences(predictions, examples), config.scheme, field)
+    def write_docbin_file(predictions: Sequence[Any], examples: Sequence[Any]) -> bytes:
+        return write_docbin(make_sentences(predictions, examples), config.scheme, field)
 
-    known: dict[str, Writer] = {"conll": columns, "docbin": docbin}
-    return known if config.scheme != "none" and field is None else known | {"conllu": conllu}
+    writers: dict[str, Writer] = {"conll": write_column_file, "docbin": write_docbin_file}
+    return writers if config.scheme != "none" and field is None else writers | {"conllu": write_conllu_file}
