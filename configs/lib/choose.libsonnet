@@ -8,8 +8,8 @@
   // Whether `data` is a user's own file rather than the name of a data set: names have neither dot nor slash.
   is_path(data):: std.isString(data) && std.length([c for c in std.stringChars(data) if c == '.' || c == '/']) > 0,
 
-  // The entry of a data set; that of `files` for a user's own file.
-  data(table, data):: $.from(table, if $.is_path(data) then 'files' else data, 'data', '; or a file: ./%s' % std.toString(data)),
+  // The entry of a data set; that of `files` for a user's own file, or folder.
+  data(table, data, own='file'):: $.from(table, if $.is_path(data) then 'files' else data, 'data', '; or a %s: ./%s' % [own, std.toString(data)]),
 
   // Keys of a task that name files: those of a data set; or a user's own training file and the `others` that go with it; or one file,
   // which is divided as `split` says, or by the task, and the `others`.

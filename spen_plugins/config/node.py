@@ -138,7 +138,10 @@ def make(
             parts[key] = make(part, task, assets, of_net)
         else:
             parts[key] = {name: make(inner, task, assets, of_net) for name, inner in part.items()}
-    return node.cls(node.config, task, features, **parts)
+    component = node.cls(node.config, task, features, **parts)
+    if not hasattr(component, "_modules"):
+        raise PluginError(f"{node.cls.__name__}.__init__ does not call super().__init__(config, task, features)")
+    return component
 
 
 def find_network(net: InferenceNet) -> FeatureNetwork | None:

@@ -11,10 +11,20 @@ import torch
 from spen_plugins.batch import Batch
 from spen_plugins.energy import BoundEnergy, has_shape, show_shape
 from spen_plugins.errors import PluginError
+from spen_plugins.inference_net import InferenceNet
 from spen_plugins.loop.active import ActivePhase
 from spen_plugins.model import Model
 from spen_plugins.spaces import Proposal
 from spen_plugins.trainer import Context, backward
+
+
+def check_proposal(net: InferenceNet, proposal: Any) -> None:
+    """Raise PluginError unless a net has returned a proposal."""
+    if not isinstance(proposal, Proposal):
+        raise PluginError(
+            f"{type(net).__name__}.forward returns a {type(proposal).__name__}; expected a Proposal, such as "
+            "self.space.independent(logits, x.mask)"
+        )
 
 
 class NetStates:
@@ -81,11 +91,7 @@ class LiveContext(Context):
 
         def make() -> Proposal:
             proposal = net.training_proposal(self.batch.x, self.energy if net.uses_energy else None)
-            if not isinstance(proposal, Proposal):
-                raise PluginError(
-                    f"{type(net).__name__}.forward returns a {type(proposal).__name__}; expected a Proposal, such as "
-                    "self.space.independent(logits, x.mask)"
-                )
+            check_proposal(net, proposal)
             expected = (self.batch.x.size, 1, *proposal.space.sizes(self.batch.x.mask))
             if not has_shape(proposal.logits, expected):  # it would be broadcast
                 raise PluginError(

@@ -122,7 +122,8 @@ class Registry:
         return self._host.known[_split_type(type_name)[0]]
 
     def _suggest_types(self, kind: str, type_name: str, where: str, values: Mapping[str, Any]) -> str:
-        """Other types that have keys that a type lacks: another method of the config may be meant."""
+        """Other types that have keys that a type lacks: another method of the config may be meant, or the config's
+        own type has them."""
         owners: dict[str, list[str]] = {}
         unknown_keys = values.keys() - self.resolve(kind, type_name).Config.model_fields.keys()
         for name in self.names(kind) if unknown_keys else ():
@@ -132,11 +133,12 @@ class Registry:
                 continue
             for key in sorted(unknown_keys & fields.keys()):
                 owners.setdefault(key, []).append(name)
-        return "".join(
+        hints = "".join(
             f" {key!r} is a key of {', '.join(names)}, but {where}.type is {type_name!r}; an argument of the config, "
             "such as method, may choose another type."
             for key, names in owners.items()
         )
+        return f'{hints} To replace the whole table: \'{where}={{"type": "{type_name}"}}\'.' if hints else ""
 
     def _describe_missing(self, kind: str, plugin: str, short: str) -> str:
         names = [p.name for p in self.plugins() if p.status != "refused"]

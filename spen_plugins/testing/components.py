@@ -12,6 +12,7 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.energy import Energy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import CostNet, InferenceNet
+from spen_plugins.loop.context import check_proposal
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 from spen_plugins.testing.comparing import (
@@ -83,6 +84,7 @@ def check_inference_net(
 
     batch = collate(task, pick_by_length(task, EXAMPLES))
     proposal, shape = propose(batch.x), batch.gold.shape[2:]
+    check_proposal(net, proposal)
     assert_shape(proposal.logits, (EXAMPLES, 1, *shape), f"{name}'s logits")
     _check_mean(proposal, batch, name)
     for kind, y in (("mode", proposal.mode), ("choice", proposal.chosen)):

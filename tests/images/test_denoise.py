@@ -80,6 +80,9 @@ def test_berkeley_and_user_images() -> None:
     assert experiment(CONFIG, **{"task.train": "photos"})["task"]["corpus"] is None
     with pytest.raises(ConfigError, match="require a folder of training images"):
         evaluate(CONFIG, {"test": "./others"})
+    for more in ({}, {"test": "./others"}):
+        with pytest.raises(ConfigError, match=r'unknown data "photos"; known: .*; or a folder: \./photos'):
+            evaluate(CONFIG, {"data": "photos", **more})
     with pytest.raises(ConfigError, match=r'unknown method "dp4"; known: .*dp3'):
         evaluate(CONFIG, {"method": "dp4"})
     with pytest.raises(ConfigError, match=r"'task.sigma': found \"loud\"; expected float"):

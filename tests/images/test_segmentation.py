@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -172,6 +171,15 @@ def test_a_file_for_each_part_and_masks_of_255_in_grey(tmp_path):
     assert task.inputs.channels == 1 and task.protocol()["split"] == paths
     batch = task.collate([task.part("train")[0], task.part("test")[0]])
     assert batch.x.inputs["image"].shape == (2, 6, 6) and set(batch.gold.unique().tolist()) == {0, 1}
+
+
+def test_masks_that_are_all_the_same_are_warned_of(sample, tmp_path):
+    for value, says in ((0, "empty"), (255, "full")):
+        changed = {f"{part}_masks": np.full((6, 5, 7), value, np.uint8) for part in ("train", "val", "test")}
+        np.savez(tmp_path / "same.npz", **parts(**changed))
+        [note] = segmentation(file=str(tmp_path / "same.npz")).notes()
+        assert f"every training mask is {says}" in note
+    assert not sample.notes()
 
 
 def test_facts_restore_the_task_without_files(file):
@@ -340,10 +348,17 @@ def test_parse_reports_invalid_items(sample, item, message):
 
 
 def test_channels_of_training_and_prediction_agree(sample, tmp_path):
-    Image.fromarray(IMAGES[0, ..., 0]).save(tmp_path / "grey.png")
-    message = re.escape("found an image with Pillow's mode L; expected an 8-bit RGB image")
-    with pytest.raises(DataError, match=rf"grey\.png: {message}.*convert\('RGB'\)"):
-        sample.read(str(tmp_path / "grey.png"))
+    grey = Image.fromarray(IMAGES[0, ..., 0])
+    grey.save(tmp_path / "grey.png")
+    grey.convert("1").save(tmp_path / "binary.png")
+    binary, same = (example.image for example in sample.read(str(tmp_path)))
+    assert np.array_equal(same, np.stack(3 * [IMAGES[0, ..., 0]], -1))
+    assert np.array_equal(binary, np.stack(3 * [255 * np.array(grey.convert("1"))], -1))
+    message = "found an image with Pillow's mode {}; expected an 8-bit RGB image"
+    for mode, more in (("L", {"transparency": 0}), ("LA", {}), ("P", {})):
+        grey.convert(mode).save(tmp_path / "other.png", **more)
+        with pytest.raises(DataError, match=rf"other\.png: {message.format(mode)}.*convert\('RGB'\)"):
+            sample.read(str(tmp_path / "other.png"))
     np.savez(tmp_path / "grey.npz", images=IMAGES[..., 0])
     with pytest.raises(DataError, match=r"grey\.npz: found images with 1 channels; expected 3, as in training"):
         sample.read(str(tmp_path / "grey.npz"))

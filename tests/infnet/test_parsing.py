@@ -146,6 +146,12 @@ def test_inputs_of_files_and_texts(task: sp.Task, tmp_path: Path) -> None:
     broken = written(tmp_path / "broken.trees", f"{TREES[0]}\n{TREES[0][:-1]}\n")
     with pytest.raises(sp.DataError, match="trees:2: found an unclosed bracket"):
         task.read_inputs(broken)
+    for text in (TREES[0][:-1], f"{TREES[0]} {TREES[0]}", "(S\n  (NN a))", "( (S\n  (NN a)))"):
+        with pytest.raises(sp.DataError, match=r"trees:2: found .* expected one tree per line"):
+            task.read_inputs(written(tmp_path / "broken.trees", f"\n{text}\n"))
+    assert all(map(trees.is_beginning, ("(TOP (S:a (NP (DT The)", "(S1 (NP", "( (S", "(3 (2 It)", "(TOP")))
+    prose = ("(A (very) good cat)", "(See (Smith 2020))", "((Smith 2020) it)", "(laughs)")
+    assert not any(map(trees.is_beginning, ("( ( O", "(\t(\tO", "( O", "(", *prose)))
     with pytest.raises(sp.DataError, match=r"no sentence with a tree"):
         task.metric().compute()
 
@@ -167,3 +173,6 @@ def test_a_run_parses_text(tmp_path: Path) -> None:
     lines = spen("predict", run, text, "--format", "trees").stdout.splitlines()
     words = [word for line in lines for word in trees.parse(line).words]
     assert words == ["Anna", "sees", "the", "old", "cat", ".", "Go", "!"]
+    file = written(tmp_path / "some.trees", f"{TREES[0]} {TREES[0]}\n")  # one line of several words, as prose is
+    assert "some.trees:1: found 2 trees" in spen("predict", run, file, status=2).stderr
+    assert "trees are read from a file" in spen("predict", run, "--text", TREES[0], status=2).stderr

@@ -352,6 +352,12 @@ def test_a_feature_network_sets_its_output_dim(toy: ToyTask) -> None:
         make(net, toy)
 
 
+def test_a_component_calls_its_bases_constructor(toy: ToyTask) -> None:
+    cls = type("Mine", (ToyEnergy,), {"__init__": lambda self, config, task, features=None: None})
+    with pytest.raises(PluginError, match=r"^Mine.__init__ does not call super\(\).__init__\(config, task, features\)"):
+        make(Node("energy", "acme.mine", cls, sp.Config(), "energy"), toy)
+
+
 def test_stages_are_a_list(toy: ToyTask) -> None:
     trainer = Two()
     trainer.stages = lambda model, task: None

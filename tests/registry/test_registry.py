@@ -296,7 +296,7 @@ def test_the_error_for_a_key_of_another_type_names_that_type(site):
         Registry([]).parse("trainer", spec, "trainer", "x.json")
     message = str(error.value)
     assert "'net_epochs' is a key of energy, but trainer.type is 'cross_entropy'" in message
-    assert "'lr' is a key of" not in message
+    assert "'lr' is a key of" not in message and message.endswith("""table: 'trainer={"type": "cross_entropy"}'.""")
 
 
 @pytest.mark.parametrize(

@@ -631,6 +631,16 @@ def test_the_checks_find_a_broken_proposal(kind, message):
         check_inference_net(Net(sp.Config(), task, ToyFeatures(task)), task, allow_idle=("spare",))
 
 
+def test_the_checks_find_a_net_without_a_proposal():
+    class Net(IdleNet):
+        def forward(self, x, energy=None):
+            return self.linear(self.features(x)).unsqueeze(1)
+
+    task = ToyLabels()
+    with pytest.raises(PluginError, match=r"Net\.forward returns a Tensor; expected a Proposal, such as self\.space"):
+        check_inference_net(Net(sp.Config(), task, ToyFeatures(task)), task)
+
+
 def test_the_checks_find_a_task_that_ignores_the_nets_choice():
     class Modes(ToyLabels):
         def decode(self, proposal, x=None):

@@ -43,7 +43,8 @@ def list_images(path: str | Path) -> list[Path]:
 
 def read_image(path: str | Path, channels: int = 1) -> np.ndarray:
     """Levels of a PNG or JPEG file, uint8: `(row, column)` of one channel, `(row, column, 3)` of three; `DataError` if
-    it is missing, not an image, damaged, or has other channels or other than 8 bits."""
+    it is missing, not an image, damaged, or has other channels or other than 8 bits. For three channels, a grey image
+    without transparency is converted."""
     with opened(path) as file:
         return _decode(file, path, channels)
 
@@ -107,6 +108,8 @@ def _decode(file: Any, source: object, channels: int) -> np.ndarray:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with Image.open(file, formats=("PNG", "JPEG")) as image:
+                if mode == "RGB" and image.mode in ("L", "1") and "transparency" not in image.info:
+                    return np.array(image.convert(mode))
                 if image.mode != mode:
                     is_deep = image.mode[0] in "IF"  # convert would clip such levels
                     advice = "with white at 255" if is_deep else f"as Pillow's image.convert('{mode}') returns it"

@@ -131,6 +131,11 @@ class Segmentation(ImageTask):
         self._deviation = np.maximum(np.sqrt(np.maximum(squares / count - mean**2, 0)), 1e-3).tolist()
         self.inputs = sp.ImageInputs(channels["train"], smallest=min(train[0].mask.shape))
 
+    def notes(self) -> list[str]:
+        values = {value for example in self._parts["train"] for value in np.unique(example.mask).tolist()}
+        state = "full (1 or 255 everywhere)" if values == {1} else "empty (0 everywhere)"
+        return [f"warning: every training mask is {state}; there is nothing to learn"] if len(values) == 1 else []
+
     def augment(self, example: Example, rng: np.random.Generator) -> Example:
         """A shift, a mirror image and other light, all drawn from `rng`; the mask moves with its image."""
         c, image, mask = self.config, example.image, example.mask

@@ -70,9 +70,8 @@ class TokenisedText:
     def describe(self) -> str:
         """A sentence on the form of the text."""
         form = "raw text" if self.lines is None else "JSONL of raw texts (sentence)"
-        return f"read as {form}, " + (
-            f"tokenised by spaCy's rules for {self._language}" if self._is_tokenised else "one text per line"
-        )
+        division = f"tokenised by spaCy's rules for {self._language}" if self._is_tokenised else "one text per line"
+        return f"read as {form}, {division}"
 
     def notes(self) -> list[str]:
         """Notes for the user, after the task has read its input: on text without spaces, and on predicates."""
@@ -179,8 +178,10 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     """Examples of a file in the task's format, or of raw text if it looks like that; and notes for the user.
 
     If the task has one example per predicate and the file marks no predicates, they are predicted as for raw text.
+    If the text can't be read either, the error is that of the file, with its line.
     """
     task, path = predictor.task, locate(str(file))
+    error: DataError | None = None
     raw.lines = _read_texts(task, path)
     if raw.lines is not None:
         raw.text = "\n".join(raw.lines)
@@ -189,20 +190,21 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     else:
         try:
             examples = read_inputs(task, str(file))
-        except DataError:
+        except DataError as read_error:
             if not _is_raw(task, path):
                 raise
-            raw.text = "\n".join(read_lines(path))
+            error, raw.text = read_error, "\n".join(read_lines(path))
         else:
             notes = list(task.notes())
             if not isinstance(examples, FileExamples) or examples or not examples.words:
                 return examples, notes
             raw.words = examples.words
-            return read_text(task, raw), [
-                *notes,
-                f"{file}: found no marked predicates; they are predicted as for raw text",
-            ]
-    examples = read_text(task, raw)
+            notes.append(f"{file}: found no marked predicates; they are predicted as for raw text")
+            return read_text(task, raw), notes
+    try:
+        examples = read_text(task, raw)
+    except DataError as text_error:
+        raise error or text_error from None
     return examples, [f"{file}: {raw.describe()}"]
 
 

@@ -20,11 +20,12 @@ local data_sets = {
   // Of a folder of training images the last ones, by name, are the validation part, unless that has a folder of its own.
   task(data, validation, test, sigma)::
     local more = choose.given({ validation: validation, test: test });
-    if more != {} && !choose.is_path(data) then
-      error 'validation= and test= require a folder of training images, data=FOLDER; data=%s names none' % std.toString(data)
+    local set = choose.data(data_sets, data, 'folder');
+    if more != {} && std.objectHas(data_sets, std.toString(data)) then
+      error 'validation= and test= require a folder of training images, data=./FOLDER; found data=%s' % data
     else {
       task: { type: 'images.denoising', sigma: sigma }
-            + choose.data(data_sets, data).task
+            + set.task
             + (if choose.is_path(data) then { train: data } else {})
             + more,
     },
@@ -32,5 +33,5 @@ local data_sets = {
   method(data, name, sigma)::
     // The prior's weight begins as the variance of the noise; of what is no number the task says so.
     local weight = if std.isNumber(sigma) then { with_energy: { energy+: { weight: std.pow(sigma / 255, 2) } } } else {};
-    patches.method(methods, name, [choose.data(data_sets, data).tuned, weight]),
+    patches.method(methods, name, [choose.data(data_sets, data, 'folder').tuned, weight]),
 }

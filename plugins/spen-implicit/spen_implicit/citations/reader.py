@@ -68,6 +68,11 @@ def citation(text: str, fields: Collection[str] = FIELDS) -> TaggedSentence:
     return tagged(list(_split_pieces("input", None, text, fields, gold=False)))
 
 
+def drop_markup(line: str, fields: Collection[str] = FIELDS) -> str:
+    """The line; without its tags, such as `<b>`, if none of them is a field."""
+    return line if any(tag[2] in fields for tag in _TAG.finditer(line)) else _TAG.sub(" ", line)
+
+
 def _split_pieces(
     path: object, number: int | None, line: str, fields: Collection[str], gold: bool
 ) -> Iterator[tuple[str | None, str]]:

@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, SPACE, citation, read_citations
+from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, SPACE, citation, drop_markup, read_citations
 from spen_implicit.citations.reward import Shape, reward
 from spen_implicit.citations.rules import RULES, find_rules
 from spen_implicit.citations.search import COSTS, search
@@ -112,8 +112,8 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
         return [self._tagging.example(_apply_rules(sentence), file) for sentence in sentences]
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
-        """One citation per line."""
-        return [self.parse(line) for line in sp.split_lines(raw.text) if line.strip()]
+        """One citation per line; tags that are no fields are dropped from a line without fields."""
+        return [self.parse(drop_markup(line, self.config.fields)) for line in sp.split_lines(raw.text) if line.strip()]
 
     def parse(self, item: Any) -> TaggedExample:
         """A text, or `{"text": …}`; its fields may be tagged inline."""

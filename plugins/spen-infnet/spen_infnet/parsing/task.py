@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -87,17 +87,23 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         return list(map(self._make_example, trees.read(sp.locate(path))))
 
     def read_inputs(self, path: str) -> list[TreeExample]:
-        """Sentences of a file of trees, which is one whose first line is a tree, or of any format of tagged words."""
+        """Sentences of a file whose first line is a tree or begins as one, or of any format of tagged words."""
+        first = _find_first(sp.read_lines(sp.locate(path)))
         try:
-            trees.parse(next((line for line in sp.read_lines(sp.locate(path)) if line.strip()), ""))
+            trees.parse(first)
         except sp.DataError:
-            examples = self._tagging.read_inputs(path)
+            has_trees = trees.is_beginning(first)
         else:
+            has_trees = True
+        if has_trees:
             return list(map(self._hide_gold, self.read(path)))
+        examples = self._tagging.read_inputs(path)
         self._read = self._read._replace(notes=list(self._tagging.notes()))
         return list(map(self._hide_gold, examples))
 
     def read_text(self, raw: RawText) -> list[TreeExample]:
+        if trees.is_beginning(first := _find_first(sp.split_lines(raw.text))):
+            raise sp.DataError("text", None, sp.shorten(first), "raw text; trees are read from a file")
         return list(map(self._hide_gold, self._tagging.read_text(raw)))
 
     def parse(self, item: Any) -> TreeExample:
@@ -180,6 +186,11 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
         return FileParts(
             {part: ("the sample", sentences) for part, sentences in sample_trees().items()}, {}, [], "the sample"
         )
+
+
+def _find_first(lines: Iterable[str]) -> str:
+    """The first line that is not blank, "" if there is none."""
+    return next((line for line in lines if line.strip()), "")
 
 
 def _read_file(path: Path) -> tuple[list[trees.Sentence], str]:

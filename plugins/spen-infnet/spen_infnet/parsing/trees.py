@@ -27,6 +27,7 @@ UNKNOWN = "XX"
 _ROOTS = frozenset(("", ROOT, "ROOT", "S1"))
 _TOKEN = re.compile(r"\(\s*[^\s()]*|\)|[^\s()]+")
 _ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
+_BEGINNING = re.compile(r"\((\s+|[^\s()a-z]+\s*)\([^\s()a-z][^\s()]*(?![^\s(])|\([A-Z]+$")
 _TREE = "one tree per line, as in (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps))))"
 
 
@@ -89,7 +90,8 @@ def parse(line: str, path: object = "input", number: int | None = None) -> Sente
                 stack[-1][1].append(Tree(re.split("[-=]", label, maxsplit=1)[0], tuple(children)))
     if len(stack) > 1 or stack[0][2] or len(stack[0][1]) != 1:
         problem = "an unclosed bracket" if len(stack) > 1 else f"{len(stack[0][1])} trees"
-        raise DataError(path, number, f"{problem} in {shorten(line)}", _TREE)
+        advice = "; join each tree into one line" if len(stack) > 1 else ""
+        raise DataError(path, number, f"{problem} in {shorten(line)}", f"{_TREE}{advice}")
     tree = _add_root(*stack[0][1])
     for *_, label in find_nodes(tree):
         if not label or {JOINT, MARK} & {*label}:
@@ -97,6 +99,12 @@ def parse(line: str, path: object = "input", number: int | None = None) -> Sente
                 path, number, f"the label {label!r} in {shorten(line)}", f"labels without {JOINT} and {MARK}"
             )
     return Sentence(tuple(words), tuple(tags), tree)
+
+
+def is_beginning(line: str) -> bool:
+    """True for a line that begins as a tree does, `(TOP (S` or `(S` alone, perhaps one of several lines of a tree;
+    prose in brackets has lowercase letters there."""
+    return _BEGINNING.match(line.strip()) is not None
 
 
 def _add_root(tree: Tree | int) -> Tree:

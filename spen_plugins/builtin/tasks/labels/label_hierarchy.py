@@ -36,10 +36,12 @@ def read_parents(hierarchy: str | Mapping[str, str], labels: Sequence[str]) -> l
     for line, pair in pairs:
         for name in pair:
             if name not in indices:
-                problem, expected = f"label {name!r}", f"one of the {len(labels)} labels.{did_you_mean(name, labels)}"
+                problem, expected = f"label {name!r}", f"one of the {len(labels)} labels"
+                near = did_you_mean(name, labels)
                 if line:
-                    raise DataError(hierarchy, line, problem, expected)
-                raise ConfigError(f"task.hierarchy: found {problem}; expected {expected}")
+                    advice = "; remove lines whose labels do not occur in the data"
+                    raise DataError(hierarchy, line, problem, f"{expected}{advice}.{near}")
+                raise ConfigError(f"task.hierarchy: found {problem}; expected {expected}.{near}")
         child, parent = (indices[name] for name in pair)
         if parents[child] not in (None, parent):
             raise ConfigError(

@@ -48,6 +48,7 @@ def test_a_file_or_a_table_says_the_parents(tmp_path: Path) -> None:
         ("{0} {1}\n{1} {0}", ConfigError, "expected no label to be its own ancestor"),
         ("{0} {1} {2}", DataError, "a label and its parent, separated by a tab or a blank"),
         ("{0} {1}\n{0}x {1}", DataError, "parents:2: found label '{0}x'; expected one of the"),
+        ("# comment", DataError, "labels; remove lines whose labels do not occur in the data."),
     ],
 )
 def test_a_wrong_hierarchy_is_refused(text: str, error: type, says: str, tmp_path: Path) -> None:
