@@ -30,7 +30,7 @@ from spen_plugins.scores.expected_f1 import best_sets, expected_f1, tempered
 from spen_plugins.scores.label_decoding import GRID, TEMPERATURES, Fit, LabelDecoder, between
 from spen_plugins.scores.label_scores import example_f1, scores
 from spen_plugins.spaces import LabelSet, Mixture
-from tests.builtin.tasks.labels.test_multilabel import drawn, proposal
+from tests.builtin.tasks.labels.test_multilabel import draw_labels, make_proposal
 from tests.loaded import QUIET, loaded, spen
 
 
@@ -90,7 +90,7 @@ def test_order_and_impossible_labels_do_not_matter() -> None:
 
 
 def test_the_best_allowed_decoder_is_chosen() -> None:
-    p, gold = drawn()
+    p, gold = draw_labels()
     decoders = {
         "threshold": [LabelDecoder(t) for t in GRID],
         "expected_f1": [LabelDecoder(temperature=t) for t in TEMPERATURES],
@@ -99,14 +99,14 @@ def test_the_best_allowed_decoder_is_chosen() -> None:
     for name, score in (*best.items(), ("validation", max(best.values()))):
         task = loaded("multilabel", corpus="sample", decode=name, threshold="validation")
         metric = task.metric()
-        metric.update(*proposal(p, gold))
+        metric.update(*make_proposal(p, gold))
         task.fit_threshold(metric)
         assert metric.compute()["example_f1"] == pytest.approx(score)
         assert name == "validation" or task.decoder in decoders[name]
         restored = MultiLabel(task.config)
         restored.restore(json.loads(json.dumps(task.facts())))
         assert restored.decoder == task.decoder and restored.protocol()["threshold"] == task.protocol()["threshold"]
-        q, _ = proposal(p, gold)
+        q, _ = make_proposal(p, gold)
         assert torch.equal(restored.decode(q)[:, 0] > 0.5, task.decoder(p))
     fixed = Fit("expected_f1", temperature=2.0)
     assert fixed(p, gold) == LabelDecoder(temperature=2.0) and str(fixed) == "fixed"
@@ -132,12 +132,12 @@ def test_a_nonempty_task_predicts_no_empty_set() -> None:
     gold = torch.zeros(6, 40, dtype=torch.bool)
     gold[:3, 5] = gold[3:, 3] = True
     metric = task.metric()
-    metric.update(*proposal(p, gold))
+    metric.update(*make_proposal(p, gold))
     task.fit_threshold(metric)
     assert metric.compute()["accuracy"] == 1 and task.protocol()["threshold"].startswith("0.5; for an empty set")
     restored = MultiLabel(task.config)
     restored.restore(json.loads(json.dumps(task.facts())))
-    q, _ = proposal(p, gold)
+    q, _ = make_proposal(p, gold)
     assert torch.equal(restored.decode(q)[:, 0] > 0.5, gold) and torch.equal(restored.k_best(q, 2)[:, 0] > 0.5, gold)
     plain = loaded("multilabel", corpus="sample")
     assert torch.equal(restored.k_best(q, 8)[:3], plain.k_best(q, 8)[:3])  # of rows with a label above the threshold
@@ -166,7 +166,7 @@ def test_the_selection_score_chooses_the_decoder(selection: str) -> None:
     p, gold = draw_unequal()
     task = loaded("multilabel", corpus="sample", decode="validation", threshold="validation", selection=selection)
     metric = task.metric()
-    metric.update(*proposal(p, gold))
+    metric.update(*make_proposal(p, gold))
     task.fit_threshold(metric)
     temperatures = [0.0] if selection == "accuracy" else TEMPERATURES
     candidates = [*(LabelDecoder(t) for t in GRID), *(LabelDecoder(temperature=t) for t in temperatures)]
@@ -180,7 +180,7 @@ def test_the_selection_score_chooses_the_decoder(selection: str) -> None:
         numerator, denominator = parts
         assert numerator.sum() / denominator.sum() == pytest.approx(by_hand[task.decoder])
         partial = task.metric()  # on some of the examples
-        partial.update(*proposal(p[5:9], gold[5:9]))
+        partial.update(*make_proposal(p[5:9], gold[5:9]))
         assert numerator[5:9].sum() / denominator[5:9].sum() == pytest.approx(partial.compute()[selection])
 
 
