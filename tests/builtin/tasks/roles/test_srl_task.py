@@ -294,10 +294,7 @@ def test_only_some_training_sentences_have_roles(task: sp.SemanticRoles, tmp_pat
     assert few.protocol()["labelled"] == "the first 1 training sentences" and "labelled" not in task.protocol()
     batch = few.collate(train[1:3])
     assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
-    assert [len(variant.part("train")) for variant in (load_few(rest=False), load_few(unlabelled=None, repeat=1))] == [
-        5,
-        3,
-    ]
+    assert [len(other.part("train")) for other in (load_few(rest=False), load_few(unlabelled=None, repeat=1))] == [5, 3]
     with pytest.raises(sp.DataError, match=r"expected at least task\.labelled=3"):
         load_few(labelled=3)
     (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n")
