@@ -140,9 +140,7 @@ def check_resumed(image: Image, path: Path, uninterrupted: Path) -> bool:
 
 
 @pytest.mark.parametrize("share", [pytest.param(40, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
-def test_a_run_resumes_exactly_from_what_a_crash_leaves(
-    trained: tuple[Path, list[Image]], tmp_path: Path, share: int
-) -> None:
+def test_a_run_resumes_exactly_after_a_crash(trained: tuple[Path, list[Image]], tmp_path: Path, share: int) -> None:
     uninterrupted, images = trained
     have_begun = [
         check_resumed(image, tmp_path / str(i), uninterrupted) for i, image in enumerate(images) if i % share == 0

@@ -37,14 +37,14 @@ from spen_plugins.runs.folder.folder import RunFolder
 
 class ToyMetric(sp.Metric):
     def __init__(self) -> None:
-        self.right = self.count = 0
+        self.correct = self.count = 0
 
     def update(self, proposal: sp.Proposal, batch: sp.Batch) -> None:
-        self.right += int((proposal.mode == batch.gold).all(-1).sum())
+        self.correct += int((proposal.mode == batch.gold).all(-1).sum())
         self.count += len(batch)
 
     def compute(self) -> dict[str, Any]:
-        return {"accuracy": self.right / self.count}
+        return {"accuracy": self.correct / self.count}
 
 
 class ToyTask(sp.Task):
@@ -192,8 +192,8 @@ def test_every_parameter_needs_exactly_one_owner(model: sp.Model) -> None:
     with pytest.raises(ConfigError, match=r"inference_net\.linear\.weight.*no phase trains it"):
         assign(model, sp.Stage("s", (energy_phase(),), 1))
     with pytest.raises(ConfigError, match=r"energy\.linear\.weight.*claimed by energy and again"):
-        again = sp.Phase("again", ("energy.linear",), lambda context: {}, ADAM)
-        assign(model, sp.Stage("s", (energy_phase(), net_phase(), again), 1))
+        duplicate = sp.Phase("again", ("energy.linear",), lambda context: {}, ADAM)
+        assign(model, sp.Stage("s", (energy_phase(), net_phase(), duplicate), 1))
     message = "frozen names 'ener', but no parameter begins with it. Did you mean 'energy'?"
     with pytest.raises(ConfigError, match=re.escape(message)):  # a prefix is a whole name
         assign(model, sp.Stage("s", (net_phase(),), 1, frozen=("ener",)))
@@ -219,7 +219,7 @@ def test_the_net_runs_once_when_both_are_updated_once(model: sp.Model, task: Toy
     assert model.energy.encoded == 2  # once for each Θ
 
 
-def test_only_what_was_updated_is_recomputed(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+def test_only_updated_parts_are_recomputed(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     stage = sp.Stage("s", (energy_phase(adam(steps=3)), net_phase(adam(steps=2))), 1, rounds=2)
     loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 0})
     loop.begin(stage)
@@ -506,7 +506,7 @@ def test_a_stopped_and_resumed_run_ends_like_an_uninterrupted_one(task: ToyTask,
 def test_the_seconds_of_an_epoch_include_those_before_a_stop(
     task: ToyTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a clock that moves by a second per batch, of which an epoch has 4."""
+    """The clock moves by one second per batch, and an epoch has 4 batches."""
     seconds, run_batch = [], Loop.run_batch
     monkeypatch.setattr(Loop, "run_batch", lambda *args: seconds.append(1) or run_batch(*args))
     monkeypatch.setattr("spen_plugins.loop.loop.time", SimpleNamespace(perf_counter=lambda: float(len(seconds))))
@@ -542,7 +542,7 @@ def make_noisy_loop(folder: Path, config: dict[str, Any] | None = None, **callba
 
 
 def test_augmented_training_resumes_exactly(tmp_path: Path) -> None:
-    """Within an epoch of two passes, between them, at its end, and in the second stage."""
+    """Stops are within an epoch of two passes, between them, at its end, and in the second stage."""
     passes = {"epoch_updates": 8}
     check_resuming(
         lambda folder, **callbacks: make_noisy_loop(folder, passes, **callbacks)[0], tmp_path, (1, 3, 7, 10, 20, 31)
@@ -711,7 +711,7 @@ def test_one_seed_seeds_all_three_generators(seed: int) -> None:
     expected = draw_numbers()
     seed_everything(seed)
     assert draw_numbers() == expected
-    seed_everything(seed + 2**40)  # which NumPy doesn't take
+    seed_everything(seed + 2**40)  # NumPy rejects this seed
     assert draw_numbers() == expected
 
 

@@ -27,23 +27,23 @@ def task() -> ToyTask:
     return ToyTask()
 
 
-def rates(schedule: sp.Schedule, planned: int) -> list[float]:
+def list_rates(schedule: sp.Schedule, planned: int) -> list[float]:
     return [schedule.share(update, planned) for update in range(planned)]
 
 
 def test_schedules_by_hand() -> None:
-    assert rates(sp.Schedule(), 3) == [1.0, 1.0, 1.0]
-    assert rates(sp.Schedule(warmup=4), 6) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-    assert rates(sp.Schedule(type="linear"), 4) == [1.0, 0.75, 0.5, 0.25]
-    assert rates(sp.Schedule(type="linear", warmup=2, final=0.5), 6) == [0.5, 1.0, 1.0, 0.875, 0.75, 0.625]
+    assert list_rates(sp.Schedule(), 3) == [1.0, 1.0, 1.0]
+    assert list_rates(sp.Schedule(warmup=4), 6) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert list_rates(sp.Schedule(type="linear"), 4) == [1.0, 0.75, 0.5, 0.25]
+    assert list_rates(sp.Schedule(type="linear", warmup=2, final=0.5), 6) == [0.5, 1.0, 1.0, 0.875, 0.75, 0.625]
     half = math.sqrt(0.5)
-    assert rates(sp.Schedule(type="cosine"), 4) == pytest.approx([1.0, (1 + half) / 2, 0.5, (1 - half) / 2])
-    assert rates(sp.Schedule(type="cosine", final=0.2), 2) == pytest.approx([1.0, 0.6])
+    assert list_rates(sp.Schedule(type="cosine"), 4) == pytest.approx([1.0, (1 + half) / 2, 0.5, (1 - half) / 2])
+    assert list_rates(sp.Schedule(type="cosine", final=0.2), 2) == pytest.approx([1.0, 0.6])
 
 
 def test_a_warm_up_below_1_is_a_share_of_the_planned_updates() -> None:
-    assert rates(sp.Schedule(type="linear", warmup=0.5), 8) == rates(sp.Schedule(type="linear", warmup=4), 8)
-    assert rates(sp.Schedule(warmup=1), 3) == [1.0, 1.0, 1.0]
+    assert list_rates(sp.Schedule(type="linear", warmup=0.5), 8) == list_rates(sp.Schedule(type="linear", warmup=4), 8)
+    assert list_rates(sp.Schedule(warmup=1), 3) == [1.0, 1.0, 1.0]
 
 
 def test_the_rate_is_constant_after_the_last_planned_update() -> None:
@@ -109,7 +109,7 @@ def test_there_is_one_parameter_group_per_rate() -> None:
 
 def test_lower_layers_have_lower_rates() -> None:
     """Names as in BERT, ModernBERT and adapters. Parameters outside an encoder's layers have the full rate."""
-    rates = {
+    rates_by_name = {
         "inference_net.output.weight": 1.0,
         "inference_net.features.marks.predicate.weight": 0.1,
         "inference_net.features.encoder.encoder.layer.10.output.dense.weight": 0.1,
@@ -122,10 +122,10 @@ def test_lower_layers_have_lower_rates() -> None:
         "inference_net.head.encoder.final_norm.weight": 1.0,
         "inference_net.layers.0.weight": 1.0,
     }
-    parameters = {name: torch.nn.Parameter(torch.zeros(1)) for name in rates}
+    parameters = {name: torch.nn.Parameter(torch.zeros(1)) for name in rates_by_name}
     groups = sp.Player(groups={"features": 0.1}, layer_decay=0.5).parameter_groups(parameters)
     rates_by_id = {id(p): rate for rate, group in groups.items() for p in group}
-    assert {name: rates_by_id[id(p)] for name, p in parameters.items()} == pytest.approx(rates)
+    assert {name: rates_by_id[id(p)] for name, p in parameters.items()} == pytest.approx(rates_by_name)
 
 
 def test_layer_decay_without_layers_is_a_config_error(task: ToyTask) -> None:
@@ -137,7 +137,7 @@ def test_layer_decay_without_layers_is_a_config_error(task: ToyTask) -> None:
 def test_updates_follow_the_rates_of_their_groups_and_the_schedule(task: ToyTask, tmp_path: Path) -> None:
     """Plain gradient descent on a gradient of ones: each update subtracts its rate from every weight."""
 
-    def ones(update: sp.trainer.Update) -> None:
+    def set_ones(update: sp.trainer.Update) -> None:
         for parameter in update.parameters:
             parameter.grad = torch.ones_like(parameter)
 
@@ -146,13 +146,13 @@ def test_updates_follow_the_rates_of_their_groups_and_the_schedule(task: ToyTask
     player = sp.Player(lr=0.5, schedule=schedule, groups={"linear.bias": 0.25}, **plain)
     model = model_for(task)
     initial = {name: value.clone() for name, value in model.state_dict().items()}
-    stage = sp.Stage("s", (net_phase(player, gradient=ones),), 1, rounds=2, frozen=("energy",))
+    stage = sp.Stage("s", (net_phase(player, gradient=set_ones),), 1, rounds=2, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
     [active] = loop.active
     assert active.planned == 4 * 2 * 3  # batches x rounds x steps
     loop.run_epoch(stage)
-    total = sum(rates(schedule, 24))
+    total = sum(list_rates(schedule, 24))
     changes = {name: initial[name] - value for name, value in model.state_dict().items()}
     torch.testing.assert_close(changes["inference_net.linear.weight"], torch.full((4, 4), 0.5 * total))
     torch.testing.assert_close(changes["inference_net.linear.bias"], torch.full((4,), 0.25 * 0.5 * total))
@@ -162,14 +162,14 @@ def test_updates_follow_the_rates_of_their_groups_and_the_schedule(task: ToyTask
 def test_the_mean_of_the_weights_is_saved_and_training_continues_from_the_last(task: ToyTask, tmp_path: Path) -> None:
     """Plain gradient descent on a gradient of ones: after n updates of 0.5 a weight is n / 2 below its first value."""
 
-    def ones(update: sp.trainer.Update) -> None:
+    def set_ones(update: sp.trainer.Update) -> None:
         for parameter in update.parameters:
             parameter.grad = torch.ones_like(parameter)
 
     player = sp.Player(type="sgd", lr=0.5, weight_decay=0, clip=None, steps=3, average=0.5)
     model = model_for(task)
     first = model.inference_net.linear.weight.detach().clone()
-    stage = sp.Stage("s", (net_phase(player, gradient=ones),), 1, frozen=("energy",))
+    stage = sp.Stage("s", (net_phase(player, gradient=set_ones),), 1, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
     loop.run_epoch(stage)

@@ -49,12 +49,12 @@ def test_a_line_has_counts_and_times_and_the_losses_that_fit(width: int, losses:
 
 def test_without_a_terminal_there_is_one_line_per_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """The speed of a resumed epoch is that of the batches since. The epoch's own line stands for its last batch."""
-    output, now = io.StringIO(), 1000.0
-    monkeypatch.setattr("spen_plugins.loop.progress.time.monotonic", lambda: now)
+    output, clock = io.StringIO(), 1000.0
+    monkeypatch.setattr("spen_plugins.loop.progress.time.monotonic", lambda: clock)
     with Reporter(Console(file=output, width=40), "f1") as reporter:
         reporter.epoch(3, 1200, 600)
         for number in range(601, 1201):
-            now += 0.5
+            clock += 0.5
             reporter.batch(number, lambda: {"net.energy": -1.0})
     assert output.getvalue().splitlines() == [
         "epoch   4  721 of 1,200 batches  net.energy -1  about 4 min left in it",
@@ -68,11 +68,11 @@ BATCHES = [np.arange(4), np.arange(4), np.arange(2)]
 
 
 def test_predictions_log_one_line_per_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    output, now = io.StringIO(), 1000.0
-    monkeypatch.setattr("spen_plugins.loop.progress.time.monotonic", lambda: now)
+    output, clock = io.StringIO(), 1000.0
+    monkeypatch.setattr("spen_plugins.loop.progress.time.monotonic", lambda: clock)
     with Tracker(Console(file=output, width=40)):
         for _ in counted.get()(BATCHES):
-            now += 90
+            clock += 90
     assert output.getvalue().splitlines() == [
         "4 of 10 examples  about 2 min left",
         "8 of 10 examples  about 1 min left",

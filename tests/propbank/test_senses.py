@@ -73,11 +73,11 @@ def test_senses_with_particles_are_candidates_where_the_particle_is_near() -> No
     assert "give_up.07" not in list_senses("up they give", 2)
     [with_up] = [c for c in make_inventory().candidates(["they", "give", "up"], 1) if c.sense == "give_up.07"]
     assert {"particle up next", "particle next"} <= {*with_up.attributes}
-    repeated = make_inventory()
+    inventory = make_inventory()
     with_particle, without_particle = (
-        repeated.candidates(["They", "GIVE", *rest], 1) for rest in (["it", "up"], ["it"])
+        inventory.candidates(["They", "GIVE", *rest], 1) for rest in (["it", "up"], ["it"])
     )
-    assert with_particle != without_particle and with_particle == repeated.candidates(
+    assert with_particle != without_particle and with_particle == inventory.candidates(
         ["they", "give", "them", "Up"], 1
     )  # candidates are cached
     assert len(make_inventory().candidates(["they", "make", *["up", "out", "do", "for", "of"]], 1)) <= PLACES

@@ -125,7 +125,7 @@ def test_temperatures_are_bounded_where_nets_are_overconfident() -> None:
     assert np.isfinite(decisions.confidences.at(0.05)).all() and np.isfinite(decisions.confidences.at(20)).all()
 
 
-def tagging(tags: list[str], encoding: str | None) -> Tagging:
+def make_tagging(tags: list[str], encoding: str | None) -> Tagging:
     task = Tagging(Tagging.Config(train="-", validation="-", scheme="none" if encoding is None else encoding))
     task.restore({"words": list(WORDS), "columns": {}, "tags": tags})
     return task
@@ -142,7 +142,7 @@ def test_a_spans_probability_against_brute_force(encoding: str, temperature: flo
     kinds = ("LOC", "PER")
     prefixes = "BI" if encoding == "bio" else "BIES"
     tags = ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in prefixes)]
-    task = tagging(tags, encoding)
+    task = make_tagging(tags, encoding)
     task.temperature = temperature
     torch.manual_seed(0)
     examples = [task.parse({"words": WORDS[:n]}) for n in (7, 3, 1, 5)]
@@ -188,7 +188,7 @@ def test_an_argument_in_pieces_has_one_probability() -> None:
 
 
 def test_predictions_equal_to_gold_are_right() -> None:
-    task = tagging(["O", "B-PER", "I-PER", "B-LOC"], "bio")
+    task = make_tagging(["O", "B-PER", "I-PER", "B-LOC"], "bio")
     gold = {"words": WORDS[:4], "tags": ["B-PER", "I-PER", "O", "B-LOC"]}
     examples = [task.parse({"words": WORDS[:2]}), task.parse(gold)]
     batch = task.collate(examples)
@@ -198,7 +198,7 @@ def test_predictions_equal_to_gold_are_right() -> None:
     assert decisions.kind == "spans" and decisions.right.tolist() == [True, False], "unlabelled sentences don't count"
     assert task.decisions(proposal, task.collate(examples[:1])) is None
 
-    task = tagging(["DET", "NOUN"], None)
+    task = make_tagging(["DET", "NOUN"], None)
     examples = [task.parse({"words": WORDS[:2], "tags": ["NOUN", "UNSEEN"]}), task.parse({"words": WORDS[:3]})]
     batch = task.collate(examples)
     logits = torch.randn(2, 1, 3, 2)
@@ -241,7 +241,7 @@ def test_labels_are_chosen_before_calibration_and_shown_after() -> None:
 
 
 def test_a_crf_tempers_its_marginals() -> None:
-    task = tagging(["O", "B-PER", "I-PER"], "bio")
+    task = make_tagging(["O", "B-PER", "I-PER"], "bio")
     examples = [task.parse({"words": WORDS[:n]}) for n in (5, 2)]
     batch = task.collate(examples)
     torch.manual_seed(1)

@@ -71,7 +71,7 @@ def test_all_sizes_that_may_be_best_are_tried(monkeypatch: pytest.MonkeyPatch) -
     p = torch.sigmoid(torch.randn(20, 90, generator=rng) + torch.linspace(-6, 1, 20).unsqueeze(1))
     best = best_sets(p)
     monkeypatch.setattr(module, "FIRST", 90)
-    monkeypatch.setattr(module, "CELLS", 1)  # an example at a time
+    monkeypatch.setattr(module, "CELLS", 1)  # one example at a time
     assert torch.equal(best, best_sets(p))
     assert best.sum(1).max() > 32
 
@@ -211,17 +211,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_decode_uses_the_nets_of_the_run(run: Path, tmp_path: Path) -> None:
     spen("decode", run, tmp_path / "f1", "--by", "expected_f1")
-    new, old = RunFolder.open(tmp_path / "f1"), RunFolder.open(run)
-    assert {name: tensor.tolist() for name, tensor in new.weights().items()} == {
-        name: tensor.tolist() for name, tensor in old.weights().items()
+    decoded, original = RunFolder.open(tmp_path / "f1"), RunFolder.open(run)
+    assert {name: tensor.tolist() for name, tensor in decoded.weights().items()} == {
+        name: tensor.tolist() for name, tensor in original.weights().items()
     }
-    assert new.config()["task"]["decode"] == "expected_f1" and new.facts()["decode_temperature"] in TEMPERATURES
-    assert "highest expected F1" in new.metrics()["protocol"]["threshold"]
+    assert decoded.config()["task"]["decode"] == "expected_f1" and decoded.facts()["decode_temperature"] in TEMPERATURES
+    assert "highest expected F1" in decoded.metrics()["protocol"]["threshold"]
     predictor, task = sp.load(tmp_path / "f1"), loaded("multilabel", corpus="sample")
     answers = predictor.predict_examples(task.part("test"))
     gold = [{task.space.labels[i] for i in example.gold.tolist()} for example in task.part("test")]
     f1 = [2 * len(g & {*a["labels"]}) / max(1, len(g) + len(a["labels"])) for a, g in zip(answers, gold, strict=True)]
-    assert sum(f1) / len(f1) == pytest.approx(new.metrics()["test"]["example_f1"])
+    assert sum(f1) / len(f1) == pytest.approx(decoded.metrics()["test"]["example_f1"])
     spen("decode", run, tmp_path / "whole", "--selection", "accuracy", "--nonempty")
     nonempty = RunFolder.open(tmp_path / "whole")
     assert all(answer["labels"] for answer in sp.load(tmp_path / "whole").predict_examples(task.part("test")))
@@ -272,8 +272,8 @@ def test_a_full_disk_leaves_no_decoded_run(run: Path, tmp_path: Path, monkeypatc
 
 def test_the_old_decoder_gives_the_old_scores(run: Path, tmp_path: Path) -> None:
     spen("decode", run, tmp_path / "same", "--by", "threshold", "--threshold", "0.5")
-    same, old = RunFolder.open(tmp_path / "same"), RunFolder.open(run)
-    assert same.metrics() == old.metrics() and same.calibration() == old.calibration()
+    decoded, original = RunFolder.open(tmp_path / "same"), RunFolder.open(run)
+    assert decoded.metrics() == original.metrics() and decoded.calibration() == original.calibration()
 
 
 def test_minimisers_of_the_energy_are_rounded(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def sum_counts(counts: SpanCounts) -> tuple[int, int, int]:
         ("B-A2 B-V B-A1 I-A1", "B-A0 B-V B-A1 I-A1", (1, 2, 2)),
         # A discontinuous argument is one, right if both pieces are.
         ("B-A1 B-V B-C-A1 I-C-A1", "B-A1 B-V B-C-A1 I-C-A1", (1, 1, 1)),
-        # One piece of it alone is wrong, however right the piece is.
+        # One of its pieces alone is wrong, even if that piece is right.
         ("B-A1 B-V O O", "B-A1 B-V B-C-A1 I-C-A1", (0, 1, 1)),
         # The second piece too short.
         ("B-A1 B-V B-C-A1 O", "B-A1 B-V B-C-A1 I-C-A1", (0, 1, 1)),
@@ -46,7 +46,7 @@ def sum_counts(counts: SpanCounts) -> tuple[int, int, int]:
         ("B-C-A1 B-V B-C-A1 O", "B-A1 B-V B-C-A1 O", (1, 1, 1)),
         # A continuation joins the last argument of its role.
         ("B-A1 B-A1 B-V B-C-A1", "B-A1 O B-V B-C-A1", (0, 2, 1)),
-        # R- is a role of its own.
+        # R- is a separate role.
         ("B-A0 B-R-A0 B-V O", "B-A0 B-R-A0 B-V O", (2, 2, 2)),
         ("B-A0 B-A0 B-V O", "B-A0 B-R-A0 B-V O", (1, 2, 2)),
         # C-V belongs to the predicate.
@@ -141,7 +141,7 @@ def test_scores_without_continuations_equal_those_of_seqeval():
     source = np.random.default_rng(0)
     roles = ["A0", "A1", "R-A0", "AM-TMP"]
 
-    def sequence(tokens: int) -> list[str]:
+    def draw_sequence(tokens: int) -> list[str]:
         tags = ["O"] * tokens
         start = 0
         while (start := start + source.integers(0, 3)) < tokens:
@@ -150,14 +150,14 @@ def test_scores_without_continuations_equal_those_of_seqeval():
             start = end
         return tags
 
-    gold = [sequence(source.integers(1, 12)) for _ in range(200)]
+    gold = [draw_sequence(source.integers(1, 12)) for _ in range(200)]
     # Predictions equal gold from some token on: shared suffixes begin at a span, so that BIO stays valid.
     predicted = []
     for tags in gold:
-        other = sequence(len(tags))
+        other_tags = draw_sequence(len(tags))
         cuts = [i for i, tag in enumerate(tags) if tag[0] != "I"]
         cut = cuts[source.integers(len(cuts))]
-        predicted.append(other[:cut] + tags[cut:])
+        predicted.append(other_tags[:cut] + tags[cut:])
     span_scores = count_spans(*((" ".join(p), " ".join(g)) for p, g in zip(predicted, gold, strict=True))).scores()
     report = classification_report(gold, predicted, mode="strict", scheme=IOB2, output_dict=True, zero_division=0)
     overall = {name: span_scores[f"span_{name}"] for name in ("precision", "recall", "f1")}

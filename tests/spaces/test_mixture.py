@@ -128,9 +128,9 @@ def test_detach_removes_gradients_and_keeps_the_mean() -> None:
 
 
 def test_a_mixture_in_a_mixture_and_real_outputs() -> None:
-    inner, other = mix_labels(2, torch.zeros(2, dtype=torch.float64)), LABELS.independent(draw(2, 1, 3, seed=4))
-    q = sp.Mixture.of([inner, other], torch.tensor([2 / 3, 1 / 3], dtype=torch.float64).log())
-    flat = sp.Mixture.of([*inner.components, other])
+    inner, independent = mix_labels(2, torch.zeros(2, dtype=torch.float64)), LABELS.independent(draw(2, 1, 3, seed=4))
+    q = sp.Mixture.of([inner, independent], torch.tensor([2 / 3, 1 / 3], dtype=torch.float64).log())
+    flat = sp.Mixture.of([*inner.components, independent])
     y = SETS.expand(2, -1, -1)
     torch.testing.assert_close(q.log_prob(y), flat.log_prob(y))
     torch.testing.assert_close(q.logits, flat.logits)

@@ -51,7 +51,7 @@ def test_tag_probabilities_are_products_without_padding():
     expected = (y[:, :, :3] * p).sum(-1).prod(-1).log()
     torch.testing.assert_close(TAGS.independent(logits, mask).log_prob(y), expected)
     assert TAGS.independent(logits, mask).log_prob(y).exp().sum().item() == pytest.approx(1)
-    # Even an output that is not zero on padding, as a step of an optimiser may leave it.
+    # Also for an output that is not zero on padding, as after an optimiser's step.
     y[:, :, 3] = 0.5
     torch.testing.assert_close(TAGS.independent(logits, mask).log_prob(y), expected)
 

@@ -23,7 +23,7 @@ LENGTHS = [4, 2, 1, 3]
 MASK = torch.arange(4) < torch.tensor(LENGTHS).unsqueeze(1)
 
 
-def read_loosely(names, scheme):
+def find_loose_spans(names, scheme):
     """The complete spans that no tag of theirs follows; other tags may break the scheme."""
     n = len(names)
     triples = []
@@ -55,7 +55,7 @@ def enumerate_posteriors(proposal, row, valid_only):
         y[row, 0, range(length), path] = 1
         p = proposal.log_prob(y)[row, 0].exp().item()
         total += p
-        for kind, start, end in read_loosely(names, space.scheme):
+        for kind, start, end in find_loose_spans(names, space.scheme):
             span = (start, end, space.spans.types.index(kind))
             posteriors[span] = posteriors.get(span, 0.0) + p
     return {span: p / total for span, p in posteriors.items()} if valid_only else posteriors

@@ -84,14 +84,14 @@ def test_a_config_sets_terms_and_their_features():
     }
     registry = Registry()
     experiment = check(config, "test", registry)
-    assert experiment.table()["energy"]["terms"]["words"]["features"]["hidden"] == 200  # complete, defaults too
-    built = build(experiment)
-    energy = built.model.energy
+    assert experiment.table()["energy"]["terms"]["words"]["features"]["hidden"] == 200  # complete, with defaults
+    components = build(experiment)
+    energy = components.model.energy
     assert {name: type(term.features).__name__ for name, term in energy.terms.items()} == {
         "chain": "BiLstm",
         "words": "Encoder",
     }
-    batch = built.task.collate(built.task.part("train")[:3])
+    batch = components.task.collate(components.task.part("train")[:3])
     assert energy.at(batch.x)(batch.gold).shape == (3, 1)
     config["energy"]["terms"]["chain"]["featurs"] = {}
     with pytest.raises(ConfigError, match=r"energy\.terms\.chain\.featurs"):

@@ -34,12 +34,12 @@ from tests.loaded import parsed
 WORDS = ["the", "dog", "cat", "saw", "##s", "gave", "##n", "Ann", ".", "[UNK]"]
 
 
-def build_network(task, network, **config):
+def build_network(task, cls, **config):
     torch.manual_seed(0)
-    built = network(network.Config(**config), task)
-    if indexer := built.indexer():
+    network = cls(cls.Config(**config), task)
+    if indexer := network.indexer():
         task.indexers.update([indexer])
-    return built.eval()
+    return network.eval()
 
 
 SMALL = {"word_dim": 8, "mark_dim": 4, "affix_dim": 6, "hidden": 7}
@@ -208,8 +208,8 @@ def test_encoders_drop_only_in_training(task, encoder):
     ],
 )
 def test_the_predicate_is_seen_everywhere(task, network, fields, minimum):
-    built, words = build_network(task, network, **fields), ["Anna", "saw", "Boris", "fall", "."]
-    first, second = built(task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x)
+    net, words = build_network(task, network, **fields), ["Anna", "saw", "Boris", "fall", "."]
+    first, second = net(task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x)
     assert ((first - second).abs().amax(-1) > minimum).all()
 
 

@@ -65,7 +65,7 @@ def test_the_graph_contains_no_frozen_layers(task, tmp_path, checkpointing) -> N
     assert not states.requires_grad
 
 
-def test_a_projection_of_embeddings_is_one_of_them() -> None:
+def test_a_projection_of_embeddings_is_frozen_with_them() -> None:
     """ELECTRA has one between its embeddings and its layers."""
     from transformers import ElectraConfig, ElectraModel
 
@@ -331,13 +331,13 @@ def check_lowest(encoder: torch.nn.Module) -> None:
 def make_tiny(kind: str) -> torch.nn.Module:
     """An encoder with two layers."""
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
-    others = {
+    sizes_by_kind = {
         "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2},
         "distilbert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24},
         "electra": {**sizes, "embedding_size": 16},
         "modernbert": sizes | dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),
     }
-    config = AutoConfig.for_model(kind, vocab_size=20, **others.get(kind, sizes))
+    config = AutoConfig.for_model(kind, vocab_size=20, **sizes_by_kind.get(kind, sizes))
     return AutoModel.from_config(config)
 
 

@@ -24,7 +24,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small encoder in five packages, as MPNet's are; their site-packages."""
+    """The site-packages of a small encoder in five packages, as MPNet has them."""
     (tmp_path / "model").mkdir()
     save_model(tmp_path / "model")
     load(str(tmp_path / "model"))[1].save_pretrained(tmp_path / "model")  # tokenizer.json

@@ -43,12 +43,12 @@ def compute_by_hand(network: Transformer, words: list[str], room: int) -> list[l
 
 def test_equal_tokenisers_cut_a_sentence_once(tmp_path: Path) -> None:
     model = save_model(tmp_path)
-    first, second, short = (
+    first, second, short_indexer = (
         PieceIndexer(name, AutoTokenizer.from_pretrained(model), longest)
         for name, longest in (("a", 40), ("b", 40), ("c", 6))
     )
     assert first.index(SENTENCE) is second.index(tuple(SENTENCE))
-    assert len(short.index(LONG).ids) > 1 == len(first.index(SENTENCE).ids)
+    assert len(short_indexer.index(LONG).ids) > 1 == len(first.index(SENTENCE).ids)
 
 
 @pytest.mark.parametrize("pooling", ["first", "mean"])

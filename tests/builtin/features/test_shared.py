@@ -49,7 +49,7 @@ def test_a_batch_is_read_once_until_a_weight_changes() -> None:
     network = model.inference_net.features
     calls: list[bool] = []
     network.register_forward_hook(lambda module, args, output: calls.append(torch.is_grad_enabled()))
-    batch, other = (task.collate(task.part("train")[start : start + 7]) for start in (0, 7))
+    batch, other_batch = (task.collate(task.part("train")[start : start + 7]) for start in (0, 7))
     model.train()
     proposal = model.propose(batch.x)
     features = model.energy.features(batch.x)
@@ -59,9 +59,9 @@ def test_a_batch_is_read_once_until_a_weight_changes() -> None:
     with torch.no_grad():
         next(network.parameters()).mul_(2)
     assert model.energy.features(batch.x) is not features and calls == [True, False]
-    model.energy.features(other.x)
+    model.energy.features(other_batch.x)
     model.eval()
-    model.energy.features(other.x)
+    model.energy.features(other_batch.x)
     assert len(calls) == 4
 
 

@@ -45,7 +45,7 @@ def test_vectors_are_read_and_stored(tmp_path, text):
     (tmp_path / "v.safetensors").write_bytes(vectors.to_bytes())
     for table in (vectors, read_vectors(tmp_path / "v.safetensors")):
         assert table.words == ["the", "Dogs", "dogs", "0000", ". ."]
-        assert get_row(table, "the") == [0.5, 1, -2]  # the first of two
+        assert get_row(table, "the") == [0.5, 1, -2]  # the first of two entries
         assert get_row(table, ". .") == [4, 0, 0] and get_row(table, "cats") == [0, 0, 0]
 
 
@@ -158,19 +158,19 @@ def collate_sentences(task, sentences, network):
 @pytest.mark.parametrize("network", [BiLstm, Encoder])
 def test_all_features_fulfil_the_contracts(network, tune, files):
     task = Tagged()
-    built = build_network(task, network, hidden=2, **ALL, **files | {"vectors": files["vectors"] | {"tune": tune}})
-    assert built.word_width == 3 + 2 + 2 + 2 + 2 + 2 + 3 + 3 * 2
-    check_feature_network(built, task)
+    net = build_network(task, network, hidden=2, **ALL, **files | {"vectors": files["vectors"] | {"tune": tune}})
+    assert net.word_width == 3 + 2 + 2 + 2 + 2 + 2 + 3 + 3 * 2
+    check_feature_network(net, task)
 
 
 @pytest.mark.parametrize("network", [BiLstm, Encoder])
 def test_all_features_can_be_differentiated_twice(network, files):
     task = Tagged()
-    built = build_network(task, network, hidden=2, **ALL, **files).double().eval()
+    net = build_network(task, network, hidden=2, **ALL, **files).double().eval()
     x = task.collate(task.part("train")[:3]).x
     # PyTorch's sum of affixes can't be differentiated twice in its own weights.
-    weights = [p for n, p in built.named_parameters() if n != "affixes.weight"]
-    check_second(lambda: built(x).pow(2).sum(), weights)
+    weights = [p for n, p in net.named_parameters() if n != "affixes.weight"]
+    check_second(lambda: net(x).pow(2).sum(), weights)
 
 
 def test_each_part_is_in_its_place(files):
@@ -198,14 +198,10 @@ def test_fixed_vectors_are_shared_and_not_weights(files):
     first, second = (build_network(task, BiLstm, **files) for _ in range(2))
     assert first.vectors.table is second.vectors.table and not first.vectors.table.requires_grad
     assert "vectors.table" not in first.state_dict() and "vectors.unknown" in dict(first.named_parameters())
-    tuned = build_network(task, BiLstm, vectors=files["vectors"] | {"tune": True})
+    net = build_network(task, BiLstm, vectors=files["vectors"] | {"tune": True})
     with torch.no_grad():
-        tuned.vectors.table += 1
-    assert "vectors.table" in dict(tuned.named_parameters()) and get_row(first._contents["vectors"], "dogs") == [
-        2,
-        2,
-        2,
-    ]
+        net.vectors.table += 1
+    assert "vectors.table" in dict(net.named_parameters()) and get_row(first._contents["vectors"], "dogs") == [2, 2, 2]
 
 
 def test_equal_networks_share_an_indexer_and_others_do_not(tmp_path, files):
@@ -262,14 +258,14 @@ def test_threads_share_an_indexer():
 
 
 @pytest.mark.parametrize("network", [BiLstm, Encoder])
-def test_training_reads_some_of_everything_as_unknown(network, files):
+def test_training_replaces_some_of_all_inputs_by_unknown(network, files):
     """This trains the rows for unknown words, columns, vectors and clusters."""
     task = Tagged()
-    built = build_network(task, network, hidden=2, word_dropout=0.9, **ALL, **files).train()
+    net = build_network(task, network, hidden=2, word_dropout=0.9, **ALL, **files).train()
     examples = [(["the", "dogs"], [0, 1], None)] * 40
-    built(task.collate(examples).x).sum().backward()
-    assert built.words.weight.grad[1].any() and built.columns[0].weight.grad[1].any()
-    assert built.vectors.unknown.grad.any() and built.clusters.embedding.weight.grad[0].any()
+    net(task.collate(examples).x).sum().backward()
+    assert net.words.weight.grad[1].any() and net.columns[0].weight.grad[1].any()
+    assert net.vectors.unknown.grad.any() and net.clusters.embedding.weight.grad[0].any()
 
 
 def test_a_network_without_inputs_is_a_config_error():
@@ -306,14 +302,14 @@ STREAMS = [
 @pytest.mark.parametrize(("network", "config", "weights", "output", "following"), STREAMS)
 def test_a_seed_has_the_same_results_as_before(task, network, config, weights, output, following):
     torch.manual_seed(7)
-    built = network(network.Config(**config), task)
-    size = sum(p.detach().double().abs().sum().item() for p in built.parameters())
+    net = network(network.Config(**config), task)
+    size = sum(p.detach().double().abs().sum().item() for p in net.parameters())
     assert size == pytest.approx(weights, rel=1e-6)
-    if indexer := built.indexer():
+    if indexer := net.indexer():
         task.indexers.update([indexer])
     x = task.collate(task.part("train")[:5]).x
     torch.manual_seed(8)
-    assert built.train()(x).double().abs().sum().item() == pytest.approx(output, rel=1e-5)
+    assert net.train()(x).double().abs().sum().item() == pytest.approx(output, rel=1e-5)
     assert torch.rand(()).item() == pytest.approx(following, abs=1e-7)
 
 
@@ -339,11 +335,11 @@ def test_a_run_needs_none_of_its_files(tmp_path, files, tune):
     logits = compute_logits(predictor)
     for options in files.values():
         Path(options["file"]).unlink()
-    moved = run.rename(tmp_path / "elsewhere")
-    predictor = sp.load(moved)
+    moved_run = run.rename(tmp_path / "elsewhere")
+    predictor = sp.load(moved_run)
     assert torch.equal(compute_logits(predictor), logits)
     assert predictor.predict([{"words": ["Dogs", "chase", "@you"]}])[0]["words"] == ["Dogs", "chase", "@you"]
-    names = sorted(path.name for path in (moved / "assets").iterdir())
+    names = sorted(path.name for path in (moved_run / "assets").iterdir())
     assert len(names) == 2 and names[0].startswith("clusters-paths-") and names[1].startswith("vectors-glove-txt-")
 
 
@@ -362,8 +358,8 @@ def test_a_run_identifies_its_files_by_checksum(tmp_path, files):
     assert environment["data_sha256"] == {path: sp.sha256(path)}
     assert environment["files_sha256"] == {name: sp.sha256(name) for name in paths}
     (run / "metrics.json").unlink()
-    other = written(tmp_path / "glove.txt", GLOVE.replace("1", "7"))
-    with pytest.raises(ConfigError, match=f"can't be resumed: files it reads changed since it began: {other}$"):
+    changed = written(tmp_path / "glove.txt", GLOVE.replace("1", "7"))
+    with pytest.raises(ConfigError, match=f"can't be resumed: files it reads changed since it began: {changed}$"):
         runner.resume(run, runner.RunOptions(quiet=True))
     written(tmp_path / "glove.txt", GLOVE)
     assert (runner.resume(run, runner.RunOptions(quiet=True)) / "metrics.json").exists()

@@ -103,13 +103,16 @@ def test_sample_frequencies():
 
 
 def test_padding_does_not_matter():
-    short, long = make_proposal(), make_proposal(pad=3)
-    assert torch.allclose(short.log_z, long.log_z)
-    assert torch.allclose(short.mean, long.mean[:, :, :4]) and long.mean[:, :, 4:].abs().sum() == 0
-    assert torch.equal(short.mode, long.mode[:, :, :4])
-    y = short.sample(5)
+    proposal, padded_proposal = make_proposal(), make_proposal(pad=3)
+    assert torch.allclose(proposal.log_z, padded_proposal.log_z)
+    assert (
+        torch.allclose(proposal.mean, padded_proposal.mean[:, :, :4])
+        and padded_proposal.mean[:, :, 4:].abs().sum() == 0
+    )
+    assert torch.equal(proposal.mode, padded_proposal.mode[:, :, :4])
+    y = proposal.sample(5)
     padded = torch.cat([y, torch.ones(4, 5, 3, K, dtype=torch.double)], 2)
-    assert torch.allclose(short.log_prob(y), long.log_prob(padded))
+    assert torch.allclose(proposal.log_prob(y), padded_proposal.log_prob(padded))
 
 
 def test_without_a_mask_every_token_counts():

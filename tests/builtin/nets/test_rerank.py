@@ -216,7 +216,7 @@ def test_the_first_of_the_k_best_is_the_set_above_the_threshold(threshold: float
     output = task.space.independent(2 * torch.randn(20, 1, len(task.space.labels)))
     best = task.k_best(output, 4)
     assert torch.equal(best[:, :1], task.decode(output))
-    if 0 < threshold < 1:  # then the label nearest to the threshold, in logits
+    if 0 < threshold < 1:  # the second set flips the label nearest to the threshold, in logits
         nearest = (output.logits - torch.logit(torch.tensor(threshold))).abs()[:, 0].argmin(1)
         differs = (best[:, 1] != best[:, 0]).nonzero()
         assert differs.tolist() == [[row, label] for row, label in enumerate(nearest.tolist())]

@@ -237,8 +237,8 @@ def test_the_choice_is_the_best_on_validation(run: Path) -> None:
         metric = evaluate(predictor.model, predictor.task, examples, predictor.batch_size, "cpu")
         return metric.compute()[predictor.task.selection]
 
-    others = [score(choice) for choice in net.choices()[::4]]
-    assert len(set(others)) > 1 and score(chosen) >= max(others)
+    other_scores = [score(choice) for choice in net.choices()[::4]]
+    assert len(set(other_scores)) > 1 and score(chosen) >= max(other_scores)
 
 
 SMALL = {"features.hidden": "8", "features.layers": "1", "trainer.epochs": "1"}
@@ -253,23 +253,23 @@ SHARED = SMALL | {"method": "nce", "energy.features.type": "shared", "energy_los
 
 @pytest.mark.parametrize("settings", [ROLES, SHARED], ids=["two encoders", "one encoder"])
 def test_decode_writes_the_decisions_of_the_energy_to_a_new_folder(settings: dict[str, str], tmp_path: Path) -> None:
-    old, out = trained("srl_seal", tmp_path / "run", **settings), tmp_path / "by energy"
+    run, out = trained("srl_seal", tmp_path / "run", **settings), tmp_path / "by energy"
     refine = '{"type": "reweight", "samples": 9, "temperature": 1}'
-    spen("decode", old, out, "--refine", refine)
-    refined = sp.load(old, refine=json.loads(refine))
-    new = sp.load(out)
-    assert new.folder.config()["inference_net"]["weight"] == refined.refined["refined"]["weight"] in WEIGHTS
-    task = load_own_data(new.experiment, new.folder, "")
-    scores = new.folder.metrics()
+    spen("decode", run, out, "--refine", refine)
+    refined = sp.load(run, refine=json.loads(refine))
+    saved = sp.load(out)
+    assert saved.folder.config()["inference_net"]["weight"] == refined.refined["refined"]["weight"] in WEIGHTS
+    task = load_own_data(saved.experiment, saved.folder, "")
+    scores = saved.folder.metrics()
     for part in ("validation", "test"):
         part_scores = evaluate(refined.model, refined.task, task.part(part), refined.batch_size, "cpu").compute()
         assert scores[part][task.selection] == pytest.approx(part_scores[task.selection])
     examples = task.part("test")[:8]
     for answer, expected_answer in zip(
-        new.predict_examples(examples, True), refined.predict_examples(examples, True), strict=True
+        saved.predict_examples(examples, True), refined.predict_examples(examples, True), strict=True
     ):
         assert (answer["tags"], answer["energy"]) == (expected_answer["tags"], expected_answer["energy"])
-    assert compare(read_groups([str(old), str(out)])).rows[1].seeds == 1
+    assert compare(read_groups([str(run), str(out)])).rows[1].seeds == 1
 
 
 def test_a_run_without_energy_and_conflicting_options_are_rejected(run: Path, tmp_path: Path) -> None:

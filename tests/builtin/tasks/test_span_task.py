@@ -40,7 +40,7 @@ def test_the_validation_part_chooses_the_best_decoder(name: str, fields: dict[st
         task.fit_threshold(metric)
         scores = {}
         for decoder in SpanFit("validation").decoders():
-            fixed = loaded(name, **{**decoder_settings(decoder), **fields})
+            fixed = loaded(name, **{**make_settings(decoder), **fields})
             fixed_metric = fixed.metric()
             fixed_metric.update(proposal, batch)
             scores[decoder] = fixed_metric.compute()[task.selection]
@@ -57,7 +57,7 @@ def test_the_validation_part_chooses_the_best_decoder(name: str, fields: dict[st
     assert loaded(name, **{**fields, **task.decoder_settings()}).decoder == task.decoder
 
 
-def decoder_settings(decoder: SpanDecoder) -> dict[str, Any]:
+def make_settings(decoder: SpanDecoder) -> dict[str, Any]:
     return {} if decoder.threshold is None else {"decode": "expected_f1", "threshold": decoder.threshold}
 
 
@@ -104,12 +104,12 @@ def test_pieces_of_an_argument_have_the_lowest_of_their_posteriors() -> None:
 
 def test_core_roles_are_unique_if_required() -> None:
     fields = {"decode": "expected_f1", "threshold": 0.05, **ROLES}
-    free, unique = loaded("srl", **fields), loaded("srl", unique_roles=True, **fields)
-    for task in (free, unique):
+    unlimited, unique = loaded("srl", **fields), loaded("srl", unique_roles=True, **fields)
+    for task in (unlimited, unique):
         proposal, batch = make_noisy_proposal(task, "validation", 2.5)
         metric = task.metric()
         metric.update(proposal, batch)
-        assert (metric.compute()["ucr"] > 0) == (task is free)
+        assert (metric.compute()["ucr"] > 0) == (task is unlimited)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_can_be_decoded_again(run: Path, tmp_path: Path) -> None:
     spen("decode", run, tmp_path / "f1", "--by", "expected_f1")
-    new = RunFolder.open(tmp_path / "f1")
-    assert new.config()["task"]["decode"] == "expected_f1" and new.facts()["threshold"] in THRESHOLDS
-    assert "without overlap" in new.metrics()["protocol"]["threshold"]
+    decoded = RunFolder.open(tmp_path / "f1")
+    assert decoded.config()["task"]["decode"] == "expected_f1" and decoded.facts()["threshold"] in THRESHOLDS
+    assert "without overlap" in decoded.metrics()["protocol"]["threshold"]
     predictor = sp.load(tmp_path / "f1")
-    assert predictor.evaluate_file(part="test")["scores"]["f1"] == new.metrics()["test"]["f1"]
+    assert predictor.evaluate_file(part="test")["scores"]["f1"] == decoded.metrics()["test"]["f1"]
     assert (
         predictor.calibrate()["temperature"]
         == json.loads((tmp_path / "f1/calibration.json").read_text())["temperature"]

@@ -74,7 +74,7 @@ def test_reals_are_standardised_by_training_statistics(mixed):
     assert batch.gold.shape == (4, 1, 2) and batch.labelled.all()
 
 
-def test_scaling_ignores_what_is_missing():
+def test_scaling_ignores_missing_values():
     scaling = Scaling.fit(np.array([[1.0, np.nan], [3.0, np.nan]]), np.array([True, True]))
     np.testing.assert_allclose(scaling.mean, [2, 0])
     np.testing.assert_allclose(scaling.std, [1, 1])
@@ -469,7 +469,7 @@ LISTS = [["rain", "wind"], ["rain"], ["wind"], [], ["sun"]] * 6
 
 
 def write_lists(folder: Path, form: str, names: str = "age,tags,seen,day", separator: str = ";") -> str:
-    """Rows of features with a column of label lists, the second one."""
+    """Writes rows of features, with lists of labels in the second column."""
     path = folder / f"lists.{form}"
     columns = [[n * 7 % 30 for n in range(30)], LISTS, [n % 2 for n in range(30)], [f"d{n % 3}" for n in range(30)]]
     if form == "parquet":

@@ -75,8 +75,8 @@ def test_vocabulary(task):
     ],
 )
 def test_vocabulary_options(task, options, words):
-    other = loaded("srl", train=task.config.train, validation=task.config.validation, **options)
-    assert list(other.inputs.words[2:]) == words
+    variant = loaded("srl", train=task.config.train, validation=task.config.validation, **options)
+    assert list(variant.inputs.words[2:]) == words
 
 
 def test_collate(task):
@@ -92,9 +92,9 @@ def test_collate(task):
 
 
 def test_gold_is_none_or_zero_where_unknown(task):
-    known, unknown = task.part("train")[0], task.parse({"words": ["He", "came"], "predicate": 1})
-    assert task.collate([unknown]).gold is None
-    batch = task.collate([known, unknown])
+    labelled, unlabelled = task.part("train")[0], task.parse({"words": ["He", "came"], "predicate": 1})
+    assert task.collate([unlabelled]).gold is None
+    batch = task.collate([labelled, unlabelled])
     assert batch.labelled.tolist() == [True, False] and batch.gold[1].sum() == 0
     metric = task.metric()
     metric.update(propose_tags(task, batch, "B-A0 B-V O O O O", "B-A0 B-V"), batch)
@@ -151,7 +151,7 @@ def test_core_roles_are_unique_if_required(task):
         assert metric.compute()["ucr"] == float(decoding_task is task)
 
 
-def test_perfect_on_the_sample(sample):
+def test_gold_has_perfect_scores_on_the_sample(sample):
     metric = sample.metric()
     part = sample.part("test")
     for i in range(0, len(part), 50):
@@ -181,11 +181,11 @@ def test_predictions(task):
 
 def test_restore_needs_no_files(task):
     facts = json.loads(json.dumps(task.facts()))
-    other = sp.SemanticRoles(sp.SemanticRoles.Config(train="gone", test="gone"))
-    other.restore(facts)
-    assert other.space.tags == task.space.tags and list(other.inputs.words) == list(task.inputs.words)
-    (example,) = other.read(task.config.test)
-    assert torch.equal(other.collate([example]).gold, task.collate(task.part("test")).gold)
+    restored = sp.SemanticRoles(sp.SemanticRoles.Config(train="gone", test="gone"))
+    restored.restore(facts)
+    assert restored.space.tags == task.space.tags and list(restored.inputs.words) == list(task.inputs.words)
+    (example,) = restored.read(task.config.test)
+    assert torch.equal(restored.collate([example]).gold, task.collate(task.part("test")).gold)
     assert task.checksums().keys() == {task.config.train, task.config.validation, task.config.test}
 
 
@@ -205,7 +205,7 @@ def test_restore_needs_no_files(task):
         {"words": ["Ann", "came"], "predicate": 1, "tags": [["O"], ["O"]]},
     ],
 )
-def test_bad_items(task, item):
+def test_invalid_items_are_rejected(task, item):
     with pytest.raises(sp.DataError):
         task.parse(item)
 
@@ -214,7 +214,7 @@ def test_bad_items(task, item):
 def test_files_without_predicates_are_rejected(task, tmp_path, part):
     (tmp_path / "none").write_text("0\tAnn\tNNP\t*\t-\t-\n")
     paths = {name: getattr(task.config, name) for name in sp.PARTS} | {part: str(tmp_path / "none")}
-    if part == "train":  # the layout can't be told from a file without brackets
+    if part == "train":  # the layout can't be detected in a file without brackets
         paths["layout"] = "propbank"
     with pytest.raises(sp.DataError, match=rf"none: found no predicate \(task\.{part}\)"):
         loaded("srl", **paths)
@@ -222,7 +222,7 @@ def test_files_without_predicates_are_rejected(task, tmp_path, part):
 
 def test_a_metric_accepts_batches_without_gold(task):
     example, unknown = task.part("train")[0], task.parse({"words": ["He", "came"], "predicate": 1})
-    known, metric = task.collate([example]), task.metric()
+    labelled, metric = task.collate([example]), task.metric()
     unlabelled = task.collate([unknown])
     proposal = task.space.independent(torch.zeros(1, 1, 2, len(task.space.tags)), unlabelled.x.mask)
     metric.update(proposal, unlabelled)
@@ -230,15 +230,15 @@ def test_a_metric_accepts_batches_without_gold(task):
     metric.update(proposal, dataclasses.replace(unlabelled, gold=zero))
     with pytest.raises(sp.DataError, match="no predicate with gold"):
         metric.compute()
-    metric.update(propose_tags(task, known, "B-A0 B-V O O O O"), known)
+    metric.update(propose_tags(task, labelled, "B-A0 B-V O O O O"), labelled)
     metric.update(proposal, unlabelled)
     assert metric.compute()["span_f1"] == metric.compute()["accuracy"] == 1.0
 
 
 def test_files_are_found_below_the_home_folder(task, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    other = loaded("srl", train="~/train", validation="~/dev")
-    assert len(other.part("train")) == 3 and len(other.read("~/test")) == 1
+    home_task = loaded("srl", train="~/train", validation="~/dev")
+    assert len(home_task.part("train")) == 3 and len(home_task.read("~/test")) == 1
 
 
 def test_indexers_see_each_sentence_once(task):
@@ -281,18 +281,18 @@ def test_only_some_training_sentences_have_roles(task: sp.SemanticRoles, tmp_pat
     def load_few(**options: object) -> sp.SemanticRoles:
         return loaded("srl", **{**fields, **options})
 
-    few = load_few()
-    assert any(note.startswith(f"{tmp_path / 'more'}: read as ") for note in few.notes())
-    train = few.part("train")
+    few_task = load_few()
+    assert any(note.startswith(f"{tmp_path / 'more'}: read as ") for note in few_task.notes())
+    train = few_task.part("train")
     assert [(e.entry.words[e.predicate], e.tags is not None) for e in train] == [
         *[("came", True), ("saw", True)],
         *[("saw", False), ("fell", False)],
         *[("came", True), ("saw", True)],
     ]
     assert load_few(min_count=2).facts()["words"] == load_few(min_count=2, repeat=1).facts()["words"]
-    assert str(tmp_path / "more") in few.checksums() and "snow" in few.facts()["words"]
-    assert few.protocol()["labelled"] == "the first 1 training sentences" and "labelled" not in task.protocol()
-    batch = few.collate(train[1:3])
+    assert str(tmp_path / "more") in few_task.checksums() and "snow" in few_task.facts()["words"]
+    assert few_task.protocol()["labelled"] == "the first 1 training sentences" and "labelled" not in task.protocol()
+    batch = few_task.collate(train[1:3])
     assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
     assert [len(other.part("train")) for other in (load_few(rest=False), load_few(unlabelled=None, repeat=1))] == [5, 3]
     with pytest.raises(sp.DataError, match=r"expected at least task\.labelled=3"):

@@ -190,16 +190,16 @@ def test_invalid_includes_the_end_of_sentences_but_not_padding(ner):
 
 
 def test_rows_without_gold(ner):
-    known, unknown = ner.part("train")[1], ner.parse("Ann came")
-    assert ner.collate([unknown]).gold is None
-    batch = ner.collate([unknown, known])
+    labelled, unlabelled = ner.part("train")[1], ner.parse("Ann came")
+    assert ner.collate([unlabelled]).gold is None
+    batch = ner.collate([unlabelled, labelled])
     assert batch.labelled.tolist() == [False, True] and batch.gold[0].sum() == 0
     metric = ner.metric()
     metric.update(propose_tags(ner, batch, "S-PER O", "S-PER S-PER O"), batch)
     assert metric.compute()["f1"] == 1.0 and metric.compute()["accuracy"] == 1.0
     assert metric.ratios()[1].tolist() == [0, 4]
     with pytest.raises(DataError, match="no sentence with gold tags"):
-        update_metric(ner, [unknown], "O O").compute()
+        update_metric(ner, [unlabelled], "O O").compute()
 
 
 def list_warnings(task: sp.Tagging) -> list[str]:
@@ -217,7 +217,7 @@ def test_tags_missing_in_training_are_reported(tmp_path):
         pos.read(str(tmp_path / name))
         assert list_warnings(pos) == expected
     assert list_warnings(make_task(tmp_path, test=TRAIN, scheme="iob1")) == []
-    # B-LOC is new, and the type isn't.
+    # B-LOC is new, but its type isn't.
     assert list_warnings(make_task(tmp_path, test="Oslo NNP I-LOC\nOslo NNP B-LOC\n", scheme="iob1")) == []
     [message] = list_warnings(
         make_task(tmp_path, labelled=1, scheme="iob1", train="Bo NNP I-PER\n\n" + TRAIN, test="Al NNP O\nruns VBZ O\n")
@@ -307,11 +307,11 @@ def test_read_with_and_without_tags(ner, tmp_path):
 
 def test_facts_are_enough_to_predict(ner):
     facts = json.loads(json.dumps(ner.facts()))
-    other = sp.Tagging(ner.config)
-    other.restore(facts)
-    assert other.space.tags == ner.space.tags and other.inputs == ner.inputs and other.facts() == ner.facts()
+    restored = sp.Tagging(ner.config)
+    restored.restore(facts)
+    assert restored.space.tags == ner.space.tags and restored.inputs == ner.inputs and restored.facts() == ner.facts()
     item = {"words": ["Ann", "SAW", "99"], "columns": {"pos": ["NNP", "VBD", "?"]}}
-    inputs, other_inputs = (task.collate([task.parse(item)]).x.inputs for task in (ner, other))
+    inputs, other_inputs = (task.collate([task.parse(item)]).x.inputs for task in (ner, restored))
     assert inputs.keys() == other_inputs.keys() and all(
         torch.equal(inputs[name], other_inputs[name]) for name in inputs
     )
@@ -354,7 +354,7 @@ def test_indexers_run_once_and_may_not_share_a_columns_name(ner):
         ner.collate(ner.part("train"))
 
 
-def test_conllu_by_its_suffix(tmp_path):
+def test_conllu_is_recognised_by_its_suffix(tmp_path):
     files = dict.fromkeys(("train", "validation"), written(tmp_path / "a.conllu", CONLLU))
     task = loaded("tagging", **files, columns={"ptb": "xpos"})
     assert task.space.tags == ["PRON", "VERB"] and task.part("train")[0].columns["ptb"].tolist() == [2, 3]
