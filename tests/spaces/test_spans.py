@@ -105,7 +105,7 @@ def test_posteriors_of_a_mixture_are_weighted_means(scheme):
             assert p == pytest.approx(mean.item(), abs=1e-12)
 
 
-def test_forbidden_sequences_have_no_probability_however_likely():
+def test_forbidden_sequences_have_no_probability_however_high_their_scores():
     """Scores in which every allowed sequence is hundreds of nats below the best one."""
     space = TagSequence(SCHEMES["bioes"], "bioes")
     logits = torch.zeros(1, 1, 3, 7, dtype=torch.double)
