@@ -1,4 +1,4 @@
-"""A machine that dies, and a disk that then has only what was synced: a run still resumes exactly."""
+"""Crashes of the machine, after which the disk has only synced content: runs resume exactly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spen_plugins.errors import Interrupted, RunError
 from spen_plugins.files import is_free
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.loop.loop import Loop
-from tests.loop.test_loop import after, noisy
+from tests.loop.test_loop import make_noisy_loop, stop_after
 
 RESULTS = ("weights.safetensors", "history.jsonl")
 
@@ -25,80 +25,80 @@ Image = dict[Path, bytes | None]
 class Disk:
     """The content of a disk if the machine died before one of the calls that change names or sync.
 
-    Content that was not synced is lost, or torn in the middle; names are those of now, or those of the last sync of
-    their folder. Synced files are kept open, so that their numbers are not given to others.
+    Content that was not synced is lost, or cut in the middle. File names are the current ones, or those of the last
+    sync of their folder. Synced files stay open, so that their inode numbers are not reused.
     """
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self.images, self.off = root, [], False
         self.content: dict[int, bytes] = {}
         self.names: dict[int, dict[str, tuple[int, bool]]] = {}
-        self.kept: list[int] = []
-        self._synced = self._watch("fsync", monkeypatch)
+        self.descriptors: list[int] = []
+        self._fsync = self._watch("fsync", monkeypatch)
         for name in ("replace", "rename", "unlink", "mkdir"):
             self._watch(name, monkeypatch)
 
     def _watch(self, name: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         call = getattr(os, name)
 
-        def watched(*given: Any, **more: Any) -> Any:
+        def watched(*args: Any, **kwargs: Any) -> Any:
             self.die()
-            done = call(*given, **more)
+            result = call(*args, **kwargs)
             if name == "fsync":
-                self._sync(given[0])
-            return done
+                self._sync(args[0])
+            return result
 
         monkeypatch.setattr(os, name, watched)
         return call
 
-    def _sync(self, number: int) -> None:
-        found = os.fstat(number)
-        self.kept.append(os.dup(number))
-        if S_ISDIR(found.st_mode):
-            with os.scandir(number) as entries:
-                self.names[found.st_ino] = {e.name: (e.inode(), e.is_dir()) for e in entries}
+    def _sync(self, descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        self.descriptors.append(os.dup(descriptor))
+        if S_ISDIR(status.st_mode):
+            with os.scandir(descriptor) as entries:
+                self.names[status.st_ino] = {e.name: (e.inode(), e.is_dir()) for e in entries}
         else:
-            self.content[found.st_ino] = os.pread(number, found.st_size, 0)
+            self.content[status.st_ino] = os.pread(descriptor, status.st_size, 0)
 
     def die(self) -> None:
-        for image in (*self._with_names(), self._as_synced()):
+        for image in (*self._list_current(), self._list_synced()):
             if image not in self.images[-3:]:
                 self.images.append(image)
 
-    def _with_names(self) -> tuple[Image, Image]:
-        """The names of now; what was not synced is lost in the first, torn in the second."""
+    def _list_current(self) -> tuple[Image, Image]:
+        """Two images with the current names: content that was not synced is lost in the first, cut in the second."""
         lost: Image = {}
         torn: Image = {}
         for folder, folders, names in os.walk(self.root):
-            place = Path(folder).relative_to(self.root)
+            parent = Path(folder).relative_to(self.root)
             for name in folders:
-                lost[place / name] = torn[place / name] = None
+                lost[parent / name] = torn[parent / name] = None
             for name in names:
                 with (Path(folder) / name).open("rb") as file:
-                    number, written = os.fstat(file.fileno()).st_ino, file.read()
-                lost[place / name] = self.content.get(number, b"")
-                torn[place / name] = self.content.get(number, written[: len(written) // 2])
+                    inode, data = os.fstat(file.fileno()).st_ino, file.read()
+                lost[parent / name] = self.content.get(inode, b"")
+                torn[parent / name] = self.content.get(inode, data[: len(data) // 2])
         return lost, torn
 
-    def _as_synced(self) -> Image:
-        found: Image = {}
+    def _list_synced(self) -> Image:
+        image: Image = {}
 
-        def walk(folder: int, place: Path) -> None:
-            for name, (number, is_folder) in self.names.get(folder, {}).items():
-                found[place / name] = None if is_folder else self.content.get(number, b"")
+        def walk(folder: int, parent: Path) -> None:
+            for name, (inode, is_folder) in self.names.get(folder, {}).items():
+                image[parent / name] = None if is_folder else self.content.get(inode, b"")
                 if is_folder:
-                    walk(number, place / name)
+                    walk(inode, parent / name)
 
         walk(self.root.stat().st_ino, Path())
-        return found
+        return image
 
     def close(self) -> None:
-        for number in self.kept:
-            os.close(number)
+        for descriptor in self.descriptors:
+            os.close(descriptor)
 
 
-def put(image: Image, folder: Path) -> Path:
-    """The run's folder of an image."""
+def write_image(image: Image, folder: Path) -> Path:
+    """Writes an image into a folder and returns the run's folder in it."""
     folder.mkdir()
     for path, content in image.items():
         if content is None:
@@ -108,72 +108,74 @@ def put(image: Image, folder: Path) -> Path:
     return folder / "run"
 
 
-def make(folder: Path, **callbacks: Any) -> Loop:
-    return noisy(folder, checkpoint_seconds=0.0, **callbacks)[0]
+def make_loop(folder: Path, **callbacks: Any) -> Loop:
+    return make_noisy_loop(folder, checkpoint_seconds=0.0, **callbacks)[0]
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[Image]]]:
-    """A run, and every disk that a crash in it would leave."""
+    """A run, and every disk image that a crash of it could leave."""
     root = tmp_path_factory.mktemp("disk")
     with pytest.MonkeyPatch.context() as monkeypatch:
         disk = Disk(root, monkeypatch)
-        make(root / "run").run()
+        make_loop(root / "run").run()
         disk.die()
     disk.close()
     yield root / "run", disk.images
 
 
-def resumed(image: Image, place: Path, whole: Path) -> bool:
-    """Check that an image's run ends as the whole one; false if it had not begun."""
-    folder = put(image, place)
-    begun = (folder / "config.json").exists()
-    if begun:
+def check_resumed(image: Image, path: Path, uninterrupted: Path) -> bool:
+    """Checks that an image's run ends like the uninterrupted one; returns false if it had not begun."""
+    folder = write_image(image, path)
+    has_begun = (folder / "config.json").exists()
+    if has_begun:
         assert (folder / "config.json").read_text() == "{}\n"
-        make(folder).run(resume=True)
+        make_loop(folder).run(resume=True)
     else:
         assert is_free(folder)
-        make(folder).run()
+        make_loop(folder).run()
     for name in RESULTS:
-        assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
-    return begun
+        assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes(), name
+    return has_begun
 
 
 @pytest.mark.parametrize("share", [pytest.param(40, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
-def test_a_run_resumes_exactly_from_what_a_crash_leaves(
-    trained: tuple[Path, list[Image]], tmp_path: Path, share: int
-) -> None:
-    whole, images = trained
-    begun = [resumed(image, tmp_path / str(i), whole) for i, image in enumerate(images) if i % share == 0]
-    assert len(images) > 100 and not begun[0] and begun == sorted(begun)
+def test_a_run_resumes_exactly_after_a_crash(trained: tuple[Path, list[Image]], tmp_path: Path, share: int) -> None:
+    uninterrupted, images = trained
+    have_begun = [
+        check_resumed(image, tmp_path / str(i), uninterrupted) for i, image in enumerate(images) if i % share == 0
+    ]
+    assert len(images) > 100 and not have_begun[0] and have_begun == sorted(have_begun)
 
 
 def test_without_syncs_a_crash_would_cost_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disks of the other test can fail it."""
+    """The previous test fails without syncs."""
     monkeypatch.setattr("spen_plugins.files.unfinished.sync", lambda path: None)
     disk = Disk(tmp_path, monkeypatch)
-    make(tmp_path / "run").run()
+    make_loop(tmp_path / "run").run()
     disk.die()
     lost = [image for image in disk.images if Path("run/config.json") in image]
     assert lost and all(image[Path("run/config.json")] != b"{}\n" for image in lost)
 
 
 @pytest.mark.parametrize("damage", ["empty", "torn", "zeros", "empty index", "torn index", "no tensors"])
-def test_a_damaged_state_is_said_and_the_one_before_taken(
+def test_a_damaged_state_is_reported_and_the_previous_one_is_loaded(
     damage: str, trained: tuple[Path, list[Image]], tmp_path: Path
 ) -> None:
     with pytest.raises(Interrupted):
-        make(tmp_path / "run", stop=after(6)).run()
-    states = tmp_path / "run/checkpoint"
-    index = max(states.glob("*.json"))
+        make_loop(tmp_path / "run", stop=stop_after(6)).run()
+    checkpoints = tmp_path / "run/checkpoint"
+    index = max(checkpoints.glob("*.json"))
     tensors = index.with_suffix(".safetensors")
-    assert len(list(states.iterdir())) == 4
+    assert len(list(checkpoints.iterdir())) == 4
     spoil(index if "index" in damage else tensors, damage)
-    again, said = make(tmp_path / "run"), []
-    again.reporter.say = said.append
-    again.run(resume=True)
+    loop, messages = make_loop(tmp_path / "run"), []
+    loop.reporter.say = messages.append
+    loop.run(resume=True)
     assert (
-        index.name in said[0] and "resuming from the previous one" in said[0] and "can't be read" not in str(said[1:])
+        index.name in messages[0]
+        and "resuming from the previous one" in messages[0]
+        and "can't be read" not in str(messages[1:])
     )
     for name in RESULTS:
         assert (tmp_path / "run" / name).read_bytes() == (trained[0] / name).read_bytes(), name
@@ -184,26 +186,26 @@ def spoil(path: Path, damage: str) -> None:
     if "no" in damage:
         path.unlink()
     else:
-        kept = {"empty": 0, "torn": len(data) // 2, "zeros": len(data) - 100}[damage.split()[0]]
-        path.write_bytes(data[:kept] + (b"\0" * 100 if damage == "zeros" else b""))
+        size = {"empty": 0, "torn": len(data) // 2, "zeros": len(data) - 100}[damage.split()[0]]
+        path.write_bytes(data[:size] + (b"\0" * 100 if damage == "zeros" else b""))
 
 
 def test_two_states_are_kept_within_a_stage_and_one_at_its_end(tmp_path: Path) -> None:
-    """A state of the stage before would take the weights that this one has written for its best."""
-    kept, save = [], Checkpoint.save
+    """A state of the previous stage would take the weights that this stage has written for its best."""
+    listings, save = [], Checkpoint.save
 
-    def count(self: Checkpoint, state: dict[str, Any], alone: bool = False) -> None:
+    def save_and_list(self: Checkpoint, state: dict[str, Any], alone: bool = False) -> None:
         save(self, state, alone)
-        kept.append(sorted(path.name for path in self.folder.iterdir()))
+        listings.append(sorted(path.name for path in self.folder.iterdir()))
 
-    loop = make(tmp_path / "run")
-    loop.folder.checkpoint.save = count.__get__(loop.folder.checkpoint)
+    loop = make_loop(tmp_path / "run")
+    loop.folder.checkpoint.save = save_and_list.__get__(loop.folder.checkpoint)
     loop.run()
-    assert [len(names) for names in kept] == [2, *[4] * 7, 2, *[4] * 8, 2]  # on eight batches a stage
-    assert kept[-1] == ["state-18.json", "state-18.safetensors"]
+    assert [len(names) for names in listings] == [2, *[4] * 7, 2, *[4] * 8, 2]  # on eight batches a stage
+    assert listings[-1] == ["state-18.json", "state-18.safetensors"]
 
 
-def test_nothing_that_can_be_read_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_an_unreadable_checkpoint_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     with pytest.raises(RunError, match=r"can't be read \(no state-\*\.json\)"):
         checkpoint.load()
@@ -218,7 +220,7 @@ def test_nothing_that_can_be_read_is_an_error_that_says_what_to_do(tmp_path: Pat
         checkpoint.load()
 
 
-def test_files_that_are_no_states_stay(tmp_path: Path) -> None:
+def test_files_that_are_not_states_are_left_alone(tmp_path: Path) -> None:
     for name in ("statement.txt", "state-of-mind.csv", "states.json"):
         (tmp_path / name).touch()
     checkpoint = Checkpoint(tmp_path)

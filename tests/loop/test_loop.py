@@ -1,4 +1,4 @@
-"""The loop: ownership, what is kept and what goes stale, update counts, order, gradients, failures."""
+"""The loop: ownership, caching, update counts, order, gradients, failures."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from spen_plugins.runs.folder.folder import RunFolder
 
 class ToyMetric(sp.Metric):
     def __init__(self) -> None:
-        self.right = self.count = 0
+        self.correct = self.count = 0
 
     def update(self, proposal: sp.Proposal, batch: sp.Batch) -> None:
-        self.right += int((proposal.mode == batch.gold).all(-1).sum())
+        self.correct += int((proposal.mode == batch.gold).all(-1).sum())
         self.count += len(batch)
 
     def compute(self) -> dict[str, Any]:
-        return {"accuracy": self.right / self.count}
+        return {"accuracy": self.correct / self.count}
 
 
 class ToyTask(sp.Task):
@@ -139,29 +139,29 @@ def model(task: ToyTask) -> sp.Model:
 ADAM = sp.Player(lr=0.05, clip=None)
 
 
-def adam(**more: Any) -> sp.Player:
+def adam(**settings: Any) -> sp.Player:
     """`ADAM` with other settings."""
-    return sp.Player(**{"lr": 0.05, "clip": None, **more})
+    return sp.Player(**{"lr": 0.05, "clip": None, **settings})
 
 
-def energy_phase(player: sp.Player = ADAM, **more: Any) -> sp.Phase:
+def energy_phase(player: sp.Player = ADAM, **options: Any) -> sp.Phase:
     def loss(context: Any) -> dict[str, torch.Tensor]:
         return {"contrast": (context.energy(context.batch.gold) - context.energy(context.proposal.mean))[:, 0]}
 
-    return sp.Phase("energy", ("energy",), loss, player, **more)
+    return sp.Phase("energy", ("energy",), loss, player, **options)
 
 
-def net_phase(player: sp.Player = ADAM, **more: Any) -> sp.Phase:
+def net_phase(player: sp.Player = ADAM, **options: Any) -> sp.Phase:
     def loss(context: Any) -> dict[str, torch.Tensor]:
         return {"energy": context.energy(context.proposal.mean)[:, 0], "cross_entropy": cross_entropy(context)}
 
-    return sp.Phase("net", ("inference_net",), loss, player, **more)
+    return sp.Phase("net", ("inference_net",), loss, player, **options)
 
 
 def make_loop(
     model: sp.Model, task: sp.Task, stages: list[sp.Stage], folder: Path, config: Any = None, **callbacks: Any
 ) -> Loop:
-    """The loop over stages, silent, on the CPU; by a trainer's config, or by fields of one with batches of 8."""
+    """A silent loop over stages on the CPU, with a trainer's config, or with some of its fields and batches of 8."""
     if not isinstance(config, sp.TrainerConfig):
         config = sp.TrainerConfig(batch_size=8, **config or {})
     run = RunFolder(folder) if (folder / "config.json").exists() else RunFolder.create(folder, {})
@@ -170,32 +170,32 @@ def make_loop(
     return Loop(recipe, run, Accelerator(cpu=True), reporter, Callbacks(**callbacks))
 
 
-def after(batches: int) -> Callable[[], bool]:
-    """Stops a loop that has asked so many times before."""
-    asked = itertools.count()
-    return lambda: next(asked) == batches
+def stop_after(batches: int) -> Callable[[], bool]:
+    """Returns a function that stops a loop after so many batches."""
+    calls = itertools.count()
+    return lambda: next(calls) == batches
 
 
-def check_resuming(loop_in: Callable[..., Loop], folder: Path, stops: Sequence[int]) -> None:
-    """A loop that is stopped after some batches and resumed writes what one writes that is not."""
-    loop_in(folder / "whole").run()
+def check_resuming(build_loop: Callable[..., Loop], folder: Path, stops: Sequence[int]) -> None:
+    """Checks that a loop stopped after some batches and resumed writes the same files as an uninterrupted one."""
+    build_loop(folder / "whole").run()
     for batches in stops:
-        cut = folder / str(batches)
+        interrupted = folder / str(batches)
         with pytest.raises(Interrupted):
-            loop_in(cut, stop=after(batches)).run()
-        loop_in(cut).run(resume=True)
+            build_loop(interrupted, stop=stop_after(batches)).run()
+        build_loop(interrupted).run(resume=True)
         for name in ("weights.safetensors", "history.jsonl"):
-            assert (cut / name).read_bytes() == (folder / "whole" / name).read_bytes(), (batches, name)
+            assert (interrupted / name).read_bytes() == (folder / "whole" / name).read_bytes(), (batches, name)
 
 
 def test_every_parameter_needs_exactly_one_owner(model: sp.Model) -> None:
     with pytest.raises(ConfigError, match=r"inference_net\.linear\.weight.*no phase trains it"):
         assign(model, sp.Stage("s", (energy_phase(),), 1))
     with pytest.raises(ConfigError, match=r"energy\.linear\.weight.*claimed by energy and again"):
-        again = sp.Phase("again", ("energy.linear",), lambda context: {}, ADAM)
-        assign(model, sp.Stage("s", (energy_phase(), net_phase(), again), 1))
-    unknown = "frozen names 'ener', but no parameter begins with it. Did you mean 'energy'?"
-    with pytest.raises(ConfigError, match=re.escape(unknown)):  # a prefix is a whole name
+        duplicate = sp.Phase("again", ("energy.linear",), lambda context: {}, ADAM)
+        assign(model, sp.Stage("s", (energy_phase(), net_phase(), duplicate), 1))
+    message = "frozen names 'ener', but no parameter begins with it. Did you mean 'energy'?"
+    with pytest.raises(ConfigError, match=re.escape(message)):  # a prefix is a whole name
         assign(model, sp.Stage("s", (net_phase(),), 1, frozen=("ener",)))
     owned = assign(model, sp.Stage("s", (net_phase(),), 1, frozen=("energy",)))
     assert list(owned["net"]) == ["inference_net.linear.weight", "inference_net.linear.bias"]
@@ -210,7 +210,7 @@ def test_a_shared_parameter_counts_once_and_touches_both(model: sp.Model) -> Non
         assign(model, sp.Stage("s", (energy_phase(), net_phase()), 1))
 
 
-def test_the_net_runs_once_when_both_move_once(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+def test_the_net_runs_once_when_both_are_updated_once(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     stage = sp.Stage("s", (energy_phase(frozen_dropout=True), net_phase()), 1)
     loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 0})
     loop.begin(stage)
@@ -219,7 +219,7 @@ def test_the_net_runs_once_when_both_move_once(model: sp.Model, task: ToyTask, t
     assert model.energy.encoded == 2  # once for each Θ
 
 
-def test_what_moved_is_made_again_and_nothing_else(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+def test_only_updated_parts_are_recomputed(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     stage = sp.Stage("s", (energy_phase(adam(steps=3)), net_phase(adam(steps=2))), 1, rounds=2)
     loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 0})
     loop.begin(stage)
@@ -241,13 +241,13 @@ def test_frozen_nets_run_in_evaluation_mode_unless_asked(model: sp.Model, task: 
     assert context.energy is not first, "an energy without dropout is another one"
 
 
-def test_only_the_phase_s_own_parameters_move(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+def test_only_the_parameters_of_the_phase_change(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     stage = sp.Stage("s", (net_phase(),), 1, frozen=("energy",))
-    before = {name: value.clone() for name, value in model.state_dict().items()}
+    initial = {name: value.clone() for name, value in model.state_dict().items()}
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.run()
     for name, value in model.state_dict().items():
-        assert torch.equal(value, before[name]) == name.startswith("energy"), name
+        assert torch.equal(value, initial[name]) == name.startswith("energy"), name
 
 
 def test_gradients_flow_through_the_frozen_energy(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
@@ -255,11 +255,11 @@ def test_gradients_flow_through_the_frozen_energy(model: sp.Model, task: ToyTask
     model.eval()
     batch = task.collate(task.part("train")[:4])
     context = LiveContext(NetStates(model), batch)
-    got = torch.autograd.grad(context.energy(context.proposal.mean).sum() / 4, model.inference_net.linear.weight)[0]
+    grad = torch.autograd.grad(context.energy(context.proposal.mean).sum() / 4, model.inference_net.linear.weight)[0]
     x = batch.x.inputs["vector"]
     y = torch.sigmoid(model.inference_net.linear(x))
-    want = (model.energy.linear(x) * y * (1 - y)).T @ x / 4
-    torch.testing.assert_close(got, want)
+    expected = (model.energy.linear(x) * y * (1 - y)).T @ x / 4
+    torch.testing.assert_close(grad, expected)
 
 
 def test_history_and_best_weights(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
@@ -282,10 +282,10 @@ def test_history_and_best_weights(model: sp.Model, task: ToyTask, tmp_path: Path
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_a_stage_that_goes_on_keeps_the_best_of_the_stage_before(
+def test_a_stage_that_goes_on_keeps_the_best_of_the_previous_stage(
     task: ToyTask, model: sp.Model, tmp_path: Path, goes_on: bool
 ) -> None:
-    """The second stage makes each score worse: its weights are those of no labels at all."""
+    """The second stage makes each score worse: with its weights the net predicts no labels."""
 
     def forget(model: sp.Model) -> None:
         nn.init.zeros_(model.inference_net.linear.weight)
@@ -301,27 +301,27 @@ def test_a_stage_that_goes_on_keeps_the_best_of_the_stage_before(
 
 
 def test_logged_losses_are_means_over_examples(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
-    frozen = sp.Phase("net", ("inference_net",), net_phase().loss, adam(lr=1e-30, weight_decay=0))
+    phase = sp.Phase("net", ("inference_net",), net_phase().loss, adam(lr=1e-30, weight_decay=0))
     task.parts["train"] = task.parts["train"][:20]  # a last batch of 4
-    stage = sp.Stage("s", (frozen,), 1, frozen=("energy",))
+    stage = sp.Stage("s", (phase,), 1, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.run()
     batch = task.collate(task.part("train"))
-    want = cross_entropy(LiveContext(NetStates(model), batch)).mean().item()
-    assert math.isclose(loop.folder.history()[0]["losses"]["net.cross_entropy"], want, rel_tol=1e-5)
+    expected = cross_entropy(LiveContext(NetStates(model), batch)).mean().item()
+    assert math.isclose(loop.folder.history()[0]["losses"]["net.cross_entropy"], expected, rel_tol=1e-5)
 
 
 def test_accumulation_makes_the_same_update(task: ToyTask, tmp_path: Path) -> None:
-    ends = []
+    states = []
     for parts in (1, 3):
         model = model_for(task)
         model.energy.drop.p = 0.0
         sgd = sp.Player(type="sgd", lr=0.1, clip=1.0)
         stage = sp.Stage("s", (energy_phase(sgd), net_phase(sgd)), 2)
         make_loop(model, task, [stage], tmp_path / str(parts), config={"accumulate": parts}).run()
-        ends.append(model.state_dict())
-    for name, value in ends[0].items():
-        torch.testing.assert_close(value, ends[1][name])
+        states.append(model.state_dict())
+    for name, value in states[0].items():
+        torch.testing.assert_close(value, states[1][name])
 
 
 def test_early_stopping_counts_epochs_without_a_better_score(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
@@ -331,47 +331,47 @@ def test_early_stopping_counts_epochs_without_a_better_score(model: sp.Model, ta
     assert len(loop.folder.history()) == 4
 
 
-def test_a_gradient_rule_of_its_own(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
-    seen = []
+def test_a_phase_may_have_its_own_gradient_rule(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    updates = []
 
     def rule(update: Any) -> None:
-        seen.append((update.stage.name, update.phase.name, update.loss.ndim, len(update.parameters)))
+        updates.append((update.stage.name, update.phase.name, update.loss.ndim, len(update.parameters)))
         for parameter in update.parameters:
             parameter.grad = torch.ones_like(parameter)
 
-    before = model.inference_net.linear.bias.detach().clone()
+    initial = model.inference_net.linear.bias.detach().clone()
     sgd = sp.Player(type="sgd", lr=0.5, weight_decay=0, clip=None)
     stage = sp.Stage("s", (net_phase(sgd, gradient=rule),), 1, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
     loop.run_batch(stage, np.arange(8))
-    assert seen == [("s", "net", 0, 2)]
-    torch.testing.assert_close(model.inference_net.linear.bias, before - 0.5)
+    assert updates == [("s", "net", 0, 2)]
+    torch.testing.assert_close(model.inference_net.linear.bias, initial - 0.5)
 
 
-def test_a_gradient_that_is_not_finite_moves_nothing(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+def test_a_gradient_that_is_not_finite_changes_no_weights(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     """A finite loss whose gradient is NaN: sqrt at 0."""
 
     def loss(context: Any) -> dict[str, torch.Tensor]:
         return {"root": (context.proposal.logits * 0).sum((1, 2)).abs().sqrt()}
 
     stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, adam(clip=1.0)),), 1, frozen=("energy",))
-    before = {name: value.clone() for name, value in model.state_dict().items()}
+    initial = {name: value.clone() for name, value in model.state_dict().items()}
     loop = make_loop(model, task, [stage], tmp_path / "clipped")
     with pytest.raises(NonFiniteLoss, match=r"gradient norm of phase 'net' is nan.*There is no checkpoint yet"):
         loop.run()
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(torch.equal(value, initial[name]) for name, value in model.state_dict().items())
 
 
-def test_measures_are_means_and_draw_random_numbers_of_their_own(task: ToyTask, tmp_path: Path) -> None:
+def test_measures_are_means_and_use_their_own_random_numbers(task: ToyTask, tmp_path: Path) -> None:
     def measures(context: Any) -> dict[str, torch.Tensor]:
         return {"row": context.batch.rows.float(), "noise": torch.rand(len(context.batch))}
 
     states = []
-    for what in (None, measures):
+    for function in (None, measures):
         model = model_for(task)
-        stage = sp.Stage("s", (net_phase(measures=what),), 1, frozen=("energy",))
-        loop = make_loop(model, task, [stage], tmp_path / str(what is None), config={"gradient_norms_every": 1})
+        stage = sp.Stage("s", (net_phase(measures=function),), 1, frozen=("energy",))
+        loop = make_loop(model, task, [stage], tmp_path / str(function is None), config={"gradient_norms_every": 1})
         loop.run()
         states.append(torch.get_rng_state())
     record = loop.folder.history()[0]
@@ -380,7 +380,7 @@ def test_measures_are_means_and_draw_random_numbers_of_their_own(task: ToyTask, 
     assert torch.equal(*states)
 
 
-def test_a_gradient_norm_is_that_before_scaling() -> None:
+def test_a_gradient_norm_is_measured_before_scaling() -> None:
     parameter = torch.nn.Parameter(torch.zeros(2))
     active = ActivePhase(net_phase(), {"p": parameter}, frozenset(), Accelerator(cpu=True))
     parameter.grad = torch.tensor([24.0, 32.0])
@@ -389,7 +389,7 @@ def test_a_gradient_norm_is_that_before_scaling() -> None:
 
 
 def test_weights_that_are_not_finite_are_never_saved(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
-    """Without clipping no norm is looked at; the last batch's gradient is NaN and its loss is not."""
+    """Without clipping no norm is checked. The gradient of the last batch is NaN, but its loss is finite."""
     calls = []
 
     def loss(context: Any) -> dict[str, torch.Tensor]:
@@ -401,8 +401,8 @@ def test_weights_that_are_not_finite_are_never_saved(model: sp.Model, task: ToyT
     loop = make_loop(model, task, [stage], tmp_path / "run", checkpoint_seconds=0.0)
     with pytest.raises(NonFiniteLoss, match=r"weights of phase 'net' is nan.*epoch 1.*last good checkpoint"):
         loop.run()
-    for saved in (loop.folder.checkpoint.load()["model"], loop.folder.weights()):
-        assert all(torch.isfinite(value).all() for value in saved.values())
+    for weights in (loop.folder.checkpoint.load()["model"], loop.folder.weights()):
+        assert all(torch.isfinite(value).all() for value in weights.values())
 
 
 def test_stopping_does_not_save_weights_that_are_not_finite(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
@@ -416,13 +416,13 @@ def test_stopping_does_not_save_weights_that_are_not_finite(model: sp.Model, tas
     assert not loop.folder.checkpoint.exists()
 
 
-def test_shared_parameters_are_saved_once_and_come_back(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+def test_shared_parameters_are_saved_once_and_restored(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     model.energy.linear = model.inference_net.linear
     checkpoint = Checkpoint(tmp_path)
     checkpoint.save({"model": dict(model.state_dict())})
-    back = checkpoint.load()["model"]
-    assert back.keys() == model.state_dict().keys()
-    assert all(torch.equal(value, back[name]) for name, value in model.state_dict().items())
+    weights = checkpoint.load()["model"]
+    assert weights.keys() == model.state_dict().keys()
+    assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
 
 
 def test_a_term_that_does_not_reach_the_phase_has_no_gradient_norm(
@@ -437,13 +437,13 @@ def test_a_term_that_does_not_reach_the_phase_has_no_gradient_norm(
     assert loop.folder.history()[0]["gradient_norms"]["net.other"] == 0.0
 
 
-def test_a_rule_that_does_not_add_up_refuses_parts_of_batches(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+def test_a_rule_that_is_not_additive_rejects_accumulation(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     stage = sp.Stage("s", (net_phase(additive=False),), 1, frozen=("energy",))
     with pytest.raises(ConfigError, match="phase 'net' can't be accumulated"):
         make_loop(model, task, [stage], tmp_path / "run", config={"accumulate": 2})
 
 
-def test_what_is_kept_has_gradients_whoever_asks_first(model: sp.Model, task: ToyTask) -> None:
+def test_cached_values_have_gradients_even_if_computed_without(model: sp.Model, task: ToyTask) -> None:
     context = LiveContext(NetStates(model), task.collate(task.part("train")))
     with torch.no_grad():
         context.energy(context.proposal.mean)
@@ -467,26 +467,26 @@ def test_an_infinite_loss_names_phase_epoch_and_batch(model: sp.Model, task: Toy
     assert state["position"]["epoch"] == 1
 
 
-def test_a_loss_that_is_not_finite_at_once_names_the_component(task: ToyTask, tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_from_the_start_names_the_component(task: ToyTask, tmp_path: Path) -> None:
     """A lower learning rate would not help."""
 
     class Logarithm(ToyEnergy):
         def forward(self, features: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
             return super().forward(features, y).square().neg().log()
 
-    for model, says in (
+    for model, message in (
         (model_for(task, Logarithm), r"the output of energy \(Logarithm\) is the first that is not finite$"),
         (model_for(task), "a lower learning rate .* may help"),
     ):
-        fails = 1.0 if isinstance(model.energy, Logarithm) else float("nan")
-        phase = sp.Phase("e", ("energy",), lambda c, by=fails: {"e": c.energy(c.batch.gold)[:, 0] * by}, ADAM)
+        factor = 1.0 if isinstance(model.energy, Logarithm) else float("nan")
+        phase = sp.Phase("e", ("energy",), lambda c, scale=factor: {"e": c.energy(c.batch.gold)[:, 0] * scale}, ADAM)
         stage = sp.Stage("s", (phase,), 1, frozen=("inference_net",))
-        with pytest.raises(NonFiniteLoss, match=rf"update 0\. There is no checkpoint yet; {says}"):
+        with pytest.raises(NonFiniteLoss, match=rf"update 0\. There is no checkpoint yet; {message}"):
             make_loop(model, task, [stage], tmp_path / type(model.energy).__name__).run()
 
 
-def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyTask, tmp_path: Path) -> None:
-    def loop_in(folder: Path, **more: Any) -> Loop:
+def test_a_stopped_and_resumed_run_ends_like_an_uninterrupted_one(task: ToyTask, tmp_path: Path) -> None:
+    def build_loop(folder: Path, **callbacks: Any) -> Loop:
         starts.append(0)
 
         def start(model: sp.Model) -> None:
@@ -496,29 +496,29 @@ def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyT
         plateau = sp.PlateauConfig(patience=0)
         first = sp.Stage("first", (net_phase(adam(plateau=plateau)),), 2, frozen=("energy",))
         second = sp.Stage("second", (energy_phase(frozen_dropout=True), net_phase()), 3, rounds=2, start=start)
-        return make_loop(model_for(task), task, [first, second], folder, checkpoint_seconds=0.0, **more)
+        return make_loop(model_for(task), task, [first, second], folder, checkpoint_seconds=0.0, **callbacks)
 
     starts: list[int] = []
-    check_resuming(loop_in, tmp_path, (3, 8, 10, 17))
+    check_resuming(build_loop, tmp_path, (3, 8, 10, 17))
     assert starts == [1, *[0, 1], *[1, 0], *[1, 0], *[1, 0]]
 
 
-def test_the_seconds_of_an_epoch_are_those_before_a_stop_too(
+def test_the_seconds_of_an_epoch_include_those_before_a_stop(
     task: ToyTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a clock that moves by a second per batch, of which an epoch has 4."""
+    """The clock moves by one second per batch, and an epoch has 4 batches."""
     seconds, run_batch = [], Loop.run_batch
     monkeypatch.setattr(Loop, "run_batch", lambda *args: seconds.append(1) or run_batch(*args))
     monkeypatch.setattr("spen_plugins.loop.loop.time", SimpleNamespace(perf_counter=lambda: float(len(seconds))))
     stage = sp.Stage("s", (net_phase(),), 3, frozen=("energy",))
     with pytest.raises(Interrupted):
-        make_loop(model_for(task), task, [stage], tmp_path, stop=after(6)).run()
+        make_loop(model_for(task), task, [stage], tmp_path, stop=stop_after(6)).run()
     make_loop(model_for(task), task, [stage], tmp_path).run(resume=True)
     assert [record["seconds"] for record in RunFolder(tmp_path).times()] == [4, 4, 4]
 
 
 class NoisyTask(ToyTask, sp.Augments):
-    """Adds noise to training examples, and notes which examples it collates: the first number of each."""
+    """Adds noise to training examples, and records the first number of each example that it collates."""
 
     def load(self) -> None:
         super().load()
@@ -533,7 +533,7 @@ class NoisyTask(ToyTask, sp.Augments):
         return batch
 
 
-def noisy(folder: Path, config: dict[str, Any] | None = None, **callbacks: Any) -> tuple[Loop, NoisyTask]:
+def make_noisy_loop(folder: Path, config: dict[str, Any] | None = None, **callbacks: Any) -> tuple[Loop, NoisyTask]:
     """Two stages of two epochs of 32 examples in batches of 8; the stage's own score reads the validation part."""
     task = NoisyTask()
     select = lambda model, batches: float(sum(model.propose(b.x).logits.sum() for b in batches))  # noqa: E731
@@ -542,26 +542,28 @@ def noisy(folder: Path, config: dict[str, Any] | None = None, **callbacks: Any) 
 
 
 def test_augmented_training_resumes_exactly(tmp_path: Path) -> None:
-    """Within an epoch of two passes, between them, at its end, and in the second stage."""
+    """Stops are within an epoch of two passes, between them, at its end, and in the second stage."""
     passes = {"epoch_updates": 8}
-    check_resuming(lambda folder, **more: noisy(folder, passes, **more)[0], tmp_path, (1, 3, 7, 10, 20, 31))
+    check_resuming(
+        lambda folder, **callbacks: make_noisy_loop(folder, passes, **callbacks)[0], tmp_path, (1, 3, 7, 10, 20, 31)
+    )
 
 
-def test_a_mask_of_infinities_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
-    def masked(folder: Path, **how: Any) -> Loop:
-        loop, _ = noisy(folder, **how)
+def test_a_mask_of_infinities_is_restored_and_other_infinities_are_rejected(tmp_path: Path) -> None:
+    def make_masked(folder: Path, **callbacks: Any) -> Loop:
+        loop, _ = make_noisy_loop(folder, **callbacks)
         loop.model.inference_net.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
         return loop
 
-    masked(tmp_path / "whole").run()
+    make_masked(tmp_path / "whole").run()
     with pytest.raises(Interrupted):
-        masked(tmp_path / "part", stop=after(5)).run()
-    resumed = masked(tmp_path / "part")
+        make_masked(tmp_path / "part", stop=stop_after(5)).run()
+    resumed = make_masked(tmp_path / "part")
     resumed.run(resume=True)
     assert resumed.model.inference_net.mask.tolist() == [0.0, -math.inf]
-    ours, theirs = (tmp_path / name / "weights.safetensors" for name in ("part", "whole"))
-    assert ours.read_bytes() == theirs.read_bytes()
-    model = masked(tmp_path / "other").model
+    resumed_file, whole_file = (tmp_path / name / "weights.safetensors" for name in ("part", "whole"))
+    assert resumed_file.read_bytes() == whole_file.read_bytes()
+    model = make_masked(tmp_path / "other").model
     RunFolder(tmp_path / "whole").load_weights(model)
     model.inference_net.mask[0] = math.inf
     RunFolder(tmp_path / "other").save_weights(model)
@@ -570,52 +572,52 @@ def test_a_mask_of_infinities_is_read_back_and_others_are_refused(tmp_path: Path
         RunFolder(tmp_path / "other").load_weights(model)
 
 
-def test_an_example_is_augmented_anew_in_each_stage_and_epoch_and_never_in_evaluation(tmp_path: Path) -> None:
-    loop, task = noisy(tmp_path / "run", {"accumulate": 2})
+def test_an_example_is_augmented_afresh_in_each_stage_and_epoch_and_never_in_evaluation(tmp_path: Path) -> None:
+    loop, task = make_noisy_loop(tmp_path / "run", {"accumulate": 2})
     loop.run()
     training, validation = ([b for b in task.collated if len(b) == size] for size in (4, 8))
     assert len(training) == 2 * 2 * 4 * 2 and len(validation) == 2 * 2 * 2
-    kept = sorted(example[0][0].item() for example in task.part("validation"))
-    assert all(sorted(numbers) == kept for numbers in validation)
+    expected = sorted(example[0][0].item() for example in task.part("validation"))
+    assert all(sorted(numbers) == expected for numbers in validation)
     numbers = [number for numbers in training for number in numbers]
     assert len(set(numbers)) == 2 * 2 * 32, "each is drawn once a stage and epoch"
-    whole, other = noisy(tmp_path / "whole")
-    whole.run()
-    again = [number for numbers in other.collated[:4] for number in numbers]
-    assert sorted(again) == sorted(numbers[:32]), "parts of batches are those of whole batches"
+    whole_loop, whole_task = make_noisy_loop(tmp_path / "whole")
+    whole_loop.run()
+    whole_numbers = [number for numbers in whole_task.collated[:4] for number in numbers]
+    assert sorted(whole_numbers) == sorted(numbers[:32]), "parts of batches are those of whole batches"
 
 
-def test_evaluation_has_a_batch_size_of_its_own(tmp_path: Path) -> None:
+def test_evaluation_has_its_own_batch_size(tmp_path: Path) -> None:
     assert sp.TrainerConfig(batch_size=8).evaluated_at_once == 32
-    loop, task = noisy(tmp_path / "run", {"evaluation_batch_size": 3})
+    loop, task = make_noisy_loop(tmp_path / "run", {"evaluation_batch_size": 3})
     loop.run()
     sizes = [len(numbers) for numbers in task.collated]
     assert sizes == ([8] * 4 + [3, 3, 2] * 2) * 4, "the task's score and the stage's own, after each epoch"
 
 
-def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_noise_of_an_example_depends_on_seed_stage_epoch_and_row(monkeypatch: pytest.MonkeyPatch) -> None:
     task = NoisyTask()
     train = task.part("train")
     stage = sp.Stage("s", (net_phase(),), 1, frozen=("energy",))
-    found = collate_rows(task, stage, train, [9, 4], (5, 1, 2))
-    for row, x, gold in zip((9, 4), found.x.inputs["vector"], found.gold[:, 0], strict=True):
+    batch = collate_rows(task, stage, train, [9, 4], (5, 1, 2))
+    for row, x, gold in zip((9, 4), batch.x.inputs["vector"], batch.gold[:, 0], strict=True):
         noise = np.random.default_rng((5, 1, 2, row)).normal(size=4)
         torch.testing.assert_close(x, train[row][0] + torch.from_numpy(noise).float())
         assert torch.equal(gold, train[row][1])
-    plain, seen = ToyTask(), []
+    plain, collated = ToyTask(), []
     monkeypatch.setattr(
-        plain, "collate", lambda examples, rows: (seen.extend(examples), task.collate(examples, rows))[1]
+        plain, "collate", lambda examples, rows: (collated.extend(examples), task.collate(examples, rows))[1]
     )
     collate_rows(plain, stage, train, range(32), (5, 1, 2))
-    assert all(a is b for a, b in zip(seen, train, strict=True)), "a task without augmentation costs nothing"
+    assert all(a is b for a, b in zip(collated, train, strict=True)), "a task without augmentation costs nothing"
 
 
 @pytest.mark.parametrize(("learned", "epochs"), [(True, 2), (False, 6)])
 def test_patience_and_plateau_wait_for_a_score_above_the_constant_predictor(
     model: sp.Model, task: ToyTask, tmp_path: Path, learned: bool, epochs: int
 ) -> None:
-    still = net_phase(adam(lr=1e-6, plateau={"factor": 0.5, "patience": 0}))
-    loop = make_loop(model, task, [sp.Stage("s", (still,), 6, frozen=("energy",), patience=1)], tmp_path / "run")
+    phase = net_phase(adam(lr=1e-6, plateau={"factor": 0.5, "patience": 0}))
+    loop = make_loop(model, task, [sp.Stage("s", (phase,), 6, frozen=("energy",), patience=1)], tmp_path / "run")
     loop.constant.__dict__["validation"] = -1.0 if learned else 1.0
     loop.run()
     history = loop.folder.history()
@@ -623,24 +625,24 @@ def test_patience_and_plateau_wait_for_a_score_above_the_constant_predictor(
     assert (loop.active == []) and (history[-1]["learning_rate"]["net"] < 1e-6) == learned
 
 
-def test_denormal_numbers_are_zero_in_training_and_prediction_and_there_alone(
+def test_denormal_numbers_are_zero_only_in_training_and_prediction(
     model: sp.Model, task: ToyTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    smallest, seen = torch.tensor(torch.finfo(torch.float32).tiny), []
+    smallest, halves = torch.tensor(torch.finfo(torch.float32).tiny), []
     propose = sp.Model.propose
-    monkeypatch.setattr(sp.Model, "propose", lambda self, x: (seen.append(smallest / 2), propose(self, x))[1])
+    monkeypatch.setattr(sp.Model, "propose", lambda self, x: (halves.append(smallest / 2), propose(self, x))[1])
 
     def loss(context: Any) -> dict[str, torch.Tensor]:
-        seen.append(smallest / 2)
+        halves.append(smallest / 2)
         return {"cross_entropy": cross_entropy(context)}
 
     stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 1, frozen=("energy",))
     make_loop(model, task, [stage], tmp_path / "run").run()
-    assert len(seen) > 2 and not any(seen)
-    seen.clear()
+    assert len(halves) > 2 and not any(halves)
+    halves.clear()
     for _ in proposals(model, task, task.part("test"), 4, "cpu"):
         assert smallest / 2 > 0, "the caller's own mode"
-    assert seen and not any(seen)
+    assert halves and not any(halves)
     torch.set_flush_denormal(True)
     try:
         list(proposals(model, task, task.part("test"), 4, "cpu"))
@@ -651,14 +653,14 @@ def test_denormal_numbers_are_zero_in_training_and_prediction_and_there_alone(
 
 def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:
     lengths = np.random.default_rng(0).integers(1, 40, 1000)
-    one = batches_of_pass(Epochs(lengths, 16, 1, 1, 0), 3)
-    assert all((a == b).all() for a, b in zip(one, batches_of_pass(Epochs(lengths, 16, 1, 1, 0), 3), strict=True))
-    assert sorted(np.concatenate(one)) == list(range(1000))
+    batches = batches_of_pass(Epochs(lengths, 16, 1, 1, 0), 3)
+    assert all((a == b).all() for a, b in zip(batches, batches_of_pass(Epochs(lengths, 16, 1, 1, 0), 3), strict=True))
+    assert sorted(np.concatenate(batches)) == list(range(1000))
     for seed, stage, number in ((2, 0, 3), (1, 1, 3), (1, 0, 4)):
-        other = batches_of_pass(Epochs(lengths, 16, 1, seed, stage), number)
-        assert (np.concatenate(other) != np.concatenate(one)).any()
-    spread = [np.ptp(lengths[rows]) for rows in one]
-    assert np.mean(spread) < 5, "a batch holds examples of like length"
+        other_batches = batches_of_pass(Epochs(lengths, 16, 1, seed, stage), number)
+        assert (np.concatenate(other_batches) != np.concatenate(batches)).any()
+    ranges = [np.ptp(lengths[rows]) for rows in batches]
+    assert np.mean(ranges) < 5, "a batch holds examples of like length"
     assert sorted(np.concatenate(evaluation_batches(lengths, 7))) == list(range(1000))
 
 
@@ -670,13 +672,13 @@ def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
     draws = torch.rand(4), np.random.rand(4)
     [path] = checkpoint.folder.glob("*.json")
     json.loads(path.read_text(), parse_constant=pytest.fail)
-    back = checkpoint.load()
-    set_random_state(back["random"])
+    restored = checkpoint.load()
+    set_random_state(restored["random"])
     assert torch.equal(draws[0], torch.rand(4)) and (draws[1] == np.random.rand(4)).all()
-    assert back["state"]["a"] == state["a"] and back["best"] == -math.inf
-    assert back["list"][0] == 1.5 and math.isnan(back["list"][1]["x"])
-    assert torch.equal(back["state"][7]["t"], state[7]["t"]) and torch.equal(
-        back["state"][7]["deep"][0], torch.arange(2)
+    assert restored["state"]["a"] == state["a"] and restored["best"] == -math.inf
+    assert restored["list"][0] == 1.5 and math.isnan(restored["list"][1]["x"])
+    assert torch.equal(restored["state"][7]["t"], state[7]["t"]) and torch.equal(
+        restored["state"][7]["deep"][0], torch.arange(2)
     )
     json.dumps(flatten(state, {}))
     with pytest.raises(TypeError, match="can't be saved"):
@@ -685,7 +687,7 @@ def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
 
 
 class LearnedEnergy(ToyEnergy):
-    """Notes whether what it encodes has a graph."""
+    """Records whether its encoded features have a graph."""
 
     def __init__(self, config: Any, task: sp.Task) -> None:
         super().__init__(config, task)
@@ -697,34 +699,34 @@ class LearnedEnergy(ToyEnergy):
         return features
 
 
-def drawn() -> tuple[float, float, float]:
+def draw_numbers() -> tuple[float, float, float]:
     return random.random(), np.random.rand(), torch.rand(()).item()
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**32 - 1])
-def test_a_seed_is_that_of_all_three(seed: int) -> None:
+def test_one_seed_seeds_all_three_generators(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
-    expected = drawn()
+    expected = draw_numbers()
     seed_everything(seed)
-    assert drawn() == expected
-    seed_everything(seed + 2**40)  # which NumPy doesn't take
-    assert drawn() == expected
+    assert draw_numbers() == expected
+    seed_everything(seed + 2**40)  # NumPy rejects this seed
+    assert draw_numbers() == expected
 
 
-def test_an_energy_that_stands_still_is_encoded_without_a_graph(task: ToyTask, tmp_path: Path) -> None:
+def test_an_energy_that_is_not_updated_is_encoded_without_a_graph(task: ToyTask, tmp_path: Path) -> None:
     model = model_for(task, LearnedEnergy)
     stage = sp.Stage("s", (net_phase(), energy_phase()), 1)
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
-    before = {name: p.clone() for name, p in model.named_parameters()}
+    initial = {name: p.clone() for name, p in model.named_parameters()}
     loop.run_batch(stage, np.arange(8))
     assert model.energy.graphs == [False, True]  # the net's phase, then the energy's own
-    assert all(not torch.equal(p, before[name]) for name, p in model.named_parameters())
+    assert all(not torch.equal(p, initial[name]) for name, p in model.named_parameters())
 
 
-def test_attention_can_be_differentiated_twice_where_a_phase_does_that() -> None:
+def test_attention_can_be_differentiated_twice_where_a_phase_needs_it() -> None:
     phase = sp.Phase("net", (), lambda context: {}, sp.Player())
     for twice in (False, True):
         stage = sp.Stage("s", (phase, replace(phase, name="energy", second_derivatives=twice)), 1)

@@ -1,4 +1,4 @@
-"""A player's rates: groups, schedules, plateaus, by hand; and that a stopped run goes on with them."""
+"""A player's rates: groups, schedules and plateaus, by hand and in resumed runs."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ def task() -> ToyTask:
     return ToyTask()
 
 
-def rates(schedule: sp.Schedule, planned: int) -> list[float]:
+def list_rates(schedule: sp.Schedule, planned: int) -> list[float]:
     return [schedule.share(update, planned) for update in range(planned)]
 
 
 def test_schedules_by_hand() -> None:
-    assert rates(sp.Schedule(), 3) == [1.0, 1.0, 1.0]
-    assert rates(sp.Schedule(warmup=4), 6) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-    assert rates(sp.Schedule(type="linear"), 4) == [1.0, 0.75, 0.5, 0.25]
-    assert rates(sp.Schedule(type="linear", warmup=2, final=0.5), 6) == [0.5, 1.0, 1.0, 0.875, 0.75, 0.625]
+    assert list_rates(sp.Schedule(), 3) == [1.0, 1.0, 1.0]
+    assert list_rates(sp.Schedule(warmup=4), 6) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert list_rates(sp.Schedule(type="linear"), 4) == [1.0, 0.75, 0.5, 0.25]
+    assert list_rates(sp.Schedule(type="linear", warmup=2, final=0.5), 6) == [0.5, 1.0, 1.0, 0.875, 0.75, 0.625]
     half = math.sqrt(0.5)
-    assert rates(sp.Schedule(type="cosine"), 4) == pytest.approx([1.0, (1 + half) / 2, 0.5, (1 - half) / 2])
-    assert rates(sp.Schedule(type="cosine", final=0.2), 2) == pytest.approx([1.0, 0.6])
+    assert list_rates(sp.Schedule(type="cosine"), 4) == pytest.approx([1.0, (1 + half) / 2, 0.5, (1 - half) / 2])
+    assert list_rates(sp.Schedule(type="cosine", final=0.2), 2) == pytest.approx([1.0, 0.6])
 
 
 def test_a_warm_up_below_1_is_a_share_of_the_planned_updates() -> None:
-    assert rates(sp.Schedule(type="linear", warmup=0.5), 8) == rates(sp.Schedule(type="linear", warmup=4), 8)
-    assert rates(sp.Schedule(warmup=1), 3) == [1.0, 1.0, 1.0]
+    assert list_rates(sp.Schedule(type="linear", warmup=0.5), 8) == list_rates(sp.Schedule(type="linear", warmup=4), 8)
+    assert list_rates(sp.Schedule(warmup=1), 3) == [1.0, 1.0, 1.0]
 
 
-def test_after_the_last_planned_update_a_rate_stays() -> None:
+def test_the_rate_is_constant_after_the_last_planned_update() -> None:
     for kind in ("linear", "cosine"):
         assert [sp.Schedule(type=kind, final=0.1).share(n, 5) for n in (5, 6, 100)] == pytest.approx([0.1] * 3)
     assert sp.Schedule(type="linear", warmup=9).share(2, 5) == 3 / 9, "a stage shorter than its warm-up"
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("fields", "message"),
     [
         ({"plateau": {}, "schedule": {"type": "cosine"}}, "plateau and a cosine schedule both lower the rate"),
         ({"schedule": {"warmup": 1.5}}, "expected a whole number of updates"),
@@ -61,12 +61,12 @@ def test_after_the_last_planned_update_a_rate_stays() -> None:
         ({"groups": {"features": 0.0}}, "greater than 0"),
     ],
 )
-def test_settings_that_do_not_go_together(fields: dict, says: str) -> None:
-    with pytest.raises(ValidationError, match=says):
+def test_incompatible_settings_are_rejected(fields: dict, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         sp.Player.model_validate_json(json.dumps(fields))
 
 
-def test_a_player_s_settings_are_reached_by_their_path() -> None:
+def test_the_settings_of_a_player_are_set_by_their_path() -> None:
     registry = sp.Registry()
     spec = {"type": "cross_entropy", "net": {"lr": 0.1, "schedule": {"type": "linear"}, "groups": {"features": 0.5}}}
     _, config = registry.parse("trainer", spec, "trainer", "test")
@@ -77,7 +77,7 @@ def test_a_player_s_settings_are_reached_by_their_path() -> None:
         registry.parse("trainer", {**spec, "net": {**spec["net"], "plateau": {}}}, "trainer", "test")
 
 
-def test_the_longest_beginning_of_a_name_wins() -> None:
+def test_the_longest_prefix_of_a_name_wins() -> None:
     player = sp.Player(groups={"features": 0.1, "features.layers.2": 0.5, "features.layers": 0.3})
     names = {
         "features.layers.2.weight": 0.5,
@@ -93,23 +93,23 @@ def test_the_longest_beginning_of_a_name_wins() -> None:
     assert [player.multiplier(name) for name in names] == [20.0, 20.0, 1.0]
 
 
-def test_without_groups_there_is_one_and_with_them_one_for_each_rate() -> None:
+def test_there_is_one_parameter_group_per_rate() -> None:
     parameters = {f"inference_net.{name}": torch.nn.Parameter(torch.zeros(1)) for name in "abcd"}
 
-    def made(**groups: float) -> list[tuple[int, float]]:
+    def list_groups(**groups: float) -> list[tuple[int, float]]:
         phase = net_phase(sp.Player(lr=0.5, groups=groups))
         active = ActivePhase(phase, parameters, frozenset(), Accelerator(cpu=True))
         assert active.learning_rate == 0.5
         return [(len(group["params"]), group["lr"]) for group in active.optimizer.param_groups]
 
-    assert made() == [(4, 0.5)]
-    assert made(a=0.1, c=0.1) == [(2, 0.5), (2, 0.05)]
-    assert made(a=0.1, b=0.1, c=0.1, d=0.1) == [(4, 0.05)]
+    assert list_groups() == [(4, 0.5)]
+    assert list_groups(a=0.1, c=0.1) == [(2, 0.5), (2, 0.05)]
+    assert list_groups(a=0.1, b=0.1, c=0.1, d=0.1) == [(4, 0.05)]
 
 
 def test_lower_layers_have_lower_rates() -> None:
-    """The names of BERT, ModernBERT and adapters; what isn't in an encoder's layers has the whole rate."""
-    rates = {
+    """Names as in BERT, ModernBERT and adapters. Parameters outside an encoder's layers have the full rate."""
+    rates_by_name = {
         "inference_net.output.weight": 1.0,
         "inference_net.features.marks.predicate.weight": 0.1,
         "inference_net.features.encoder.encoder.layer.10.output.dense.weight": 0.1,
@@ -122,22 +122,22 @@ def test_lower_layers_have_lower_rates() -> None:
         "inference_net.head.encoder.final_norm.weight": 1.0,
         "inference_net.layers.0.weight": 1.0,
     }
-    parameters = {name: torch.nn.Parameter(torch.zeros(1)) for name in rates}
+    parameters = {name: torch.nn.Parameter(torch.zeros(1)) for name in rates_by_name}
     groups = sp.Player(groups={"features": 0.1}, layer_decay=0.5).parameter_groups(parameters)
-    found = {id(p): rate for rate, group in groups.items() for p in group}
-    assert {name: found[id(p)] for name, p in parameters.items()} == pytest.approx(rates)
+    rates_by_id = {id(p): rate for rate, group in groups.items() for p in group}
+    assert {name: rates_by_id[id(p)] for name, p in parameters.items()} == pytest.approx(rates_by_name)
 
 
-def test_a_decay_of_no_layers_is_a_config_error(task: ToyTask) -> None:
+def test_layer_decay_without_layers_is_a_config_error(task: ToyTask) -> None:
     stage = sp.Stage("s", (net_phase(sp.Player(layer_decay=0.9)),), 1, frozen=("energy",))
     with pytest.raises(ConfigError, match=r"phase 'net'.*layer_decay=0\.9 but trains no encoder layers"):
         check_stages(model_for(task), [stage])
 
 
-def test_updates_have_the_rates_of_their_groups_and_of_the_schedule(task: ToyTask, tmp_path: Path) -> None:
-    """Plain gradient descent on a gradient of ones: each update takes its rate from every weight."""
+def test_updates_follow_the_rates_of_their_groups_and_the_schedule(task: ToyTask, tmp_path: Path) -> None:
+    """Plain gradient descent on a gradient of ones: each update subtracts its rate from every weight."""
 
-    def ones(update: sp.trainer.Update) -> None:
+    def set_ones(update: sp.trainer.Update) -> None:
         for parameter in update.parameters:
             parameter.grad = torch.ones_like(parameter)
 
@@ -145,39 +145,39 @@ def test_updates_have_the_rates_of_their_groups_and_of_the_schedule(task: ToyTas
     plain = {"type": "sgd", "weight_decay": 0, "clip": None, "steps": 3}
     player = sp.Player(lr=0.5, schedule=schedule, groups={"linear.bias": 0.25}, **plain)
     model = model_for(task)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    stage = sp.Stage("s", (net_phase(player, gradient=ones),), 1, rounds=2, frozen=("energy",))
+    initial = {name: value.clone() for name, value in model.state_dict().items()}
+    stage = sp.Stage("s", (net_phase(player, gradient=set_ones),), 1, rounds=2, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
     [active] = loop.active
     assert active.planned == 4 * 2 * 3  # batches x rounds x steps
     loop.run_epoch(stage)
-    total = sum(rates(schedule, 24))
-    moved = {name: before[name] - value for name, value in model.state_dict().items()}
-    torch.testing.assert_close(moved["inference_net.linear.weight"], torch.full((4, 4), 0.5 * total))
-    torch.testing.assert_close(moved["inference_net.linear.bias"], torch.full((4,), 0.25 * 0.5 * total))
+    total = sum(list_rates(schedule, 24))
+    changes = {name: initial[name] - value for name, value in model.state_dict().items()}
+    torch.testing.assert_close(changes["inference_net.linear.weight"], torch.full((4, 4), 0.5 * total))
+    torch.testing.assert_close(changes["inference_net.linear.bias"], torch.full((4,), 0.25 * 0.5 * total))
     assert loop.folder.history()[0]["learning_rate"] == {"net": 0.5 * schedule.share(23, 24)}
 
 
-def test_the_mean_of_the_weights_is_saved_and_the_last_ones_go_on(task: ToyTask, tmp_path: Path) -> None:
+def test_the_mean_of_the_weights_is_saved_and_training_continues_from_the_last(task: ToyTask, tmp_path: Path) -> None:
     """Plain gradient descent on a gradient of ones: after n updates of 0.5 a weight is n / 2 below its first value."""
 
-    def ones(update: sp.trainer.Update) -> None:
+    def set_ones(update: sp.trainer.Update) -> None:
         for parameter in update.parameters:
             parameter.grad = torch.ones_like(parameter)
 
     player = sp.Player(type="sgd", lr=0.5, weight_decay=0, clip=None, steps=3, average=0.5)
     model = model_for(task)
     first = model.inference_net.linear.weight.detach().clone()
-    stage = sp.Stage("s", (net_phase(player, gradient=ones),), 1, frozen=("energy",))
+    stage = sp.Stage("s", (net_phase(player, gradient=set_ones),), 1, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
     loop.run_epoch(stage)
     torch.testing.assert_close(model.inference_net.linear.weight, first - 12 / 2)
     mean = 0.0
     for update in range(1, 13):
-        kept = min(0.5, update / (update + 9))
-        mean = kept * mean + (1 - kept) * -update / 2
+        decay = min(0.5, update / (update + 9))
+        mean = decay * mean + (1 - decay) * -update / 2
     loop.folder.load_weights(model)
     torch.testing.assert_close(model.inference_net.linear.weight, first + mean)
 
@@ -187,7 +187,7 @@ def test_planned_updates_count_every_nth_batch() -> None:
     assert planned_updates(sp.Stage("s", (phase,), epochs=5, rounds=4), phase, batches=7) == 5 * 7 // 3 * 4 * 2
 
 
-def test_a_player_moves_at_every_nth_turn_of_its_phase(task: ToyTask, tmp_path: Path) -> None:
+def test_a_player_is_updated_at_every_nth_turn_of_its_phase(task: ToyTask, tmp_path: Path) -> None:
     phases = (net_phase(sp.Player(every=2)), energy_phase(sp.Player(every=2, steps=3), every=2))
     stage = sp.Stage("s", phases, epochs=3)
     loop = make_loop(model_for(task), task, [stage], tmp_path / "run")
@@ -206,22 +206,22 @@ def test_a_player_that_never_has_a_turn_is_an_error(task: ToyTask, tmp_path: Pat
         make_loop(model_for(task), task, [stage], tmp_path / "run").begin(stage)
 
 
-def test_a_plateau_lowers_what_a_warm_up_rises_to() -> None:
+def test_a_plateau_lowers_the_rate_that_a_warm_up_reaches() -> None:
     parameter = torch.nn.Parameter(torch.zeros(1))
     player = sp.Player(lr=0.4, schedule=sp.Schedule(warmup=4), plateau=sp.PlateauConfig(patience=0))
     active = ActivePhase(net_phase(player), {"inference_net.p": parameter}, frozenset(), Accelerator(cpu=True), 10)
-    seen = []
+    learning_rates = []
     for _ in range(3):
         for _ in range(2):
             parameter.grad = torch.ones(1)
             active.step(Accelerator(cpu=True))
-            seen.append(active.learning_rate)
+            learning_rates.append(active.learning_rate)
         active.epoch_ends(0.5)
-    assert seen == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.2, 0.2])
+    assert learning_rates == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.2, 0.2])
 
 
 @pytest.mark.parametrize(
-    ("groups", "says"),
+    ("groups", "message"),
     [
         ({"liner": 0.1}, r"phase 'net'.*'liner'.*Did you mean 'linear'\? They begin with: linear"),
         ({"linear": 0.1, "linear.wieght": 0.1}, r"'linear\.wieght'.*Did you mean 'linear\.weight'"),
@@ -229,14 +229,14 @@ def test_a_plateau_lowers_what_a_warm_up_rises_to() -> None:
         ({"": 0.1}, "none of its parameters begins with it"),
     ],
 )
-def test_a_beginning_that_no_parameter_has_is_an_error(task: ToyTask, groups: dict, says: str) -> None:
+def test_a_prefix_that_matches_no_parameter_is_an_error(task: ToyTask, groups: dict, message: str) -> None:
     stage = sp.Stage("s", (net_phase(sp.Player(groups=groups)), energy_phase()), 1)
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(ConfigError, match=message):
         check_stages(model_for(task), [stage])
 
 
-def test_a_beginning_may_be_that_of_frozen_parameters(task: ToyTask) -> None:
-    """A config names them, and what its user freezes later doesn't move."""
+def test_a_prefix_may_match_frozen_parameters(task: ToyTask) -> None:
+    """A config may name parameters that its user freezes later."""
     stage = sp.Stage("s", (net_phase(sp.Player(groups={"*": 20.0, "linear.bias": 1.0})), energy_phase()), 1)
     model = model_for(task)
     model.inference_net.linear.bias.requires_grad_(False)
@@ -246,8 +246,8 @@ def test_a_beginning_may_be_that_of_frozen_parameters(task: ToyTask) -> None:
         check_stages(model, [stage])
 
 
-def test_a_beginning_may_be_that_of_a_part_without_parameters(task: ToyTask) -> None:
-    """Features that are another net's: a config names them, and whatever else they may be."""
+def test_a_prefix_may_match_a_module_without_parameters(task: ToyTask) -> None:
+    """A config may name features that belong to another net."""
     model = model_for(task)
     model.inference_net.features = torch.nn.Dropout()
     for name in ("features", "features.reader"):
@@ -264,11 +264,11 @@ def test_a_shared_parameter_has_one_rate(task: ToyTask) -> None:
         ConfigError, match=r"two rates for .*: inference_net\.linear\.weight x1, inference_net\.tied\.weight"
     ):
         check_stages(model, [stage])
-    both = sp.Player(groups={"tied": 0.1, "linear": 0.1})
-    check_stages(model, [sp.Stage("s", (net_phase(both), energy_phase()), 1)])
+    player = sp.Player(groups={"tied": 0.1, "linear": 0.1})
+    check_stages(model, [sp.Stage("s", (net_phase(player), energy_phase()), 1)])
 
 
-def test_a_beginning_may_be_that_of_parameters_which_move_in_another_stage(task: ToyTask) -> None:
+def test_a_prefix_may_match_parameters_trained_in_another_stage(task: ToyTask) -> None:
     player = sp.Player(groups={"linear.bias": 0.1})
     first = sp.Phase("weights", ("inference_net.linear.weight",), lambda c: {"x": cross_entropy(c)}, player)
     stages = [
@@ -280,14 +280,14 @@ def test_a_beginning_may_be_that_of_parameters_which_move_in_another_stage(task:
         check_stages(model_for(task), stages[:1])
 
 
-def test_a_stopped_run_goes_on_with_its_rates(task: ToyTask, tmp_path: Path) -> None:
-    def loop_in(folder: Path, **more: Any) -> Loop:
+def test_a_resumed_run_continues_with_its_rates(task: ToyTask, tmp_path: Path) -> None:
+    def build_loop(folder: Path, **callbacks: Any) -> Loop:
         cosine = sp.Schedule(type="cosine", warmup=0.25)
         net = sp.Player(lr=0.05, schedule=cosine, groups={"linear.bias": 0.3}, average=0.9)
         energy = sp.Player(lr=0.05, schedule=sp.Schedule(warmup=5), plateau=sp.PlateauConfig(patience=0), steps=2)
         stages = [sp.Stage("s", (energy_phase(energy, frozen_dropout=True), net_phase(net)), 3)]
-        return make_loop(model_for(task), task, stages, folder, **more)
+        return make_loop(model_for(task), task, stages, folder, **callbacks)
 
-    check_resuming(loop_in, tmp_path, (2, 6, 9))
+    check_resuming(build_loop, tmp_path, (2, 6, 9))
     history = RunFolder(tmp_path / "whole").history()
     assert len({record["learning_rate"]["net"] for record in history}) == 3

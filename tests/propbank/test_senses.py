@@ -1,4 +1,4 @@
-"""Senses of predicates: the lexicon, what files say, the candidates, the task and its net."""
+"""Senses of predicates: the lexicon, senses in files, the candidates, the task and its net."""
 
 from __future__ import annotations
 
@@ -36,47 +36,51 @@ def test_rolesets_of_auxiliaries_have_no_roles() -> None:
 
 
 def test_every_roleset_can_be_read_and_found_by_its_aliases() -> None:
-    known = rolesets()
-    for name in known:
-        assert known[name].id == name and all(name in known.senses(form) for form, _ in known[name].aliases)
+    lexicon = rolesets()
+    for name in lexicon:
+        assert lexicon[name].id == name and all(name in lexicon.senses(form) for form, _ in lexicon[name].aliases)
 
 
-def inventory() -> Inventory:
-    def one(text: str, at: int, lemma: str, sense: str) -> Sentence:
-        return Sentence(tuple(text.split()), (Proposition(at, lemma, None, sense),))
+def make_inventory() -> Inventory:
+    def make_sentence(text: str, index: int, lemma: str, sense: str) -> Sentence:
+        return Sentence(tuple(text.split()), (Proposition(index, lemma, None, sense),))
 
     return Inventory.of(
         [
-            *[one("she found it", 1, "find", "find.01")] * 3,
-            one("they found it", 1, "find", "find.02"),
-            one("they florped it", 1, "florp", "florp.09"),
+            *[make_sentence("she found it", 1, "find", "find.01")] * 3,
+            make_sentence("they found it", 1, "find", "find.02"),
+            make_sentence("they florped it", 1, "florp", "florp.09"),
         ]
     )
 
 
-def senses(text: str, at: int, lemma: str | None = None) -> list[str]:
-    return [one.sense for one in inventory().candidates(text.split(), at, lemma)]
+def list_senses(text: str, index: int, lemma: str | None = None) -> list[str]:
+    return [candidate.sense for candidate in make_inventory().candidates(text.split(), index, lemma)]
 
 
-def test_candidates_are_the_lexicons_and_the_training_parts() -> None:
-    assert senses("he found her", 1)[:2] == ["find.01", "find.02"]  # by frequency
-    assert set(senses("he found her", 1)) == {*rolesets().senses("find"), "find.01", "find.02"}
-    assert senses("it was founded here", 2)[0] == "found.01"  # by spelling: found, no lemma of training
-    assert senses("he found her", 1, "found")[0] == "found.01"  # as the file says
-    assert senses("they florped", 1) == ["florp.09"] and senses("they blarked", 1) == [""]
-    assert senses("they blarked", 1, "blark") == ["blark.01"] and senses("they wrote", 1)[0] == "write.01"
-    assert senses("the decision", 1) == ["decide.01"]
+def test_candidates_come_from_the_lexicon_and_the_training_part() -> None:
+    assert list_senses("he found her", 1)[:2] == ["find.01", "find.02"]  # by frequency
+    assert set(list_senses("he found her", 1)) == {*rolesets().senses("find"), "find.01", "find.02"}
+    assert list_senses("it was founded here", 2)[0] == "found.01"  # by spelling: "found", which is no training lemma
+    assert list_senses("he found her", 1, "found")[0] == "found.01"  # as the file says
+    assert list_senses("they florped", 1) == ["florp.09"] and list_senses("they blarked", 1) == [""]
+    assert list_senses("they blarked", 1, "blark") == ["blark.01"] and list_senses("they wrote", 1)[0] == "write.01"
+    assert list_senses("the decision", 1) == ["decide.01"]
 
 
 def test_senses_with_particles_are_candidates_where_the_particle_is_near() -> None:
-    assert "give_up.07" in senses("they give it up", 1) and "give_up.07" not in senses("they give it", 1)
-    assert "give_up.07" not in senses("up they give", 2)
-    [with_up] = [c for c in inventory().candidates(["they", "give", "up"], 1) if c.sense == "give_up.07"]
+    assert "give_up.07" in list_senses("they give it up", 1) and "give_up.07" not in list_senses("they give it", 1)
+    assert "give_up.07" not in list_senses("up they give", 2)
+    [with_up] = [c for c in make_inventory().candidates(["they", "give", "up"], 1) if c.sense == "give_up.07"]
     assert {"particle up next", "particle next"} <= {*with_up.attributes}
-    many = inventory()
-    near, absent = (many.candidates(["They", "GIVE", *rest], 1) for rest in (["it", "up"], ["it"]))
-    assert near != absent and near == many.candidates(["they", "give", "them", "Up"], 1)  # found once
-    assert len(inventory().candidates(["they", "make", *["up", "out", "do", "for", "of"]], 1)) <= PLACES
+    inventory = make_inventory()
+    with_particle, without_particle = (
+        inventory.candidates(["They", "GIVE", *rest], 1) for rest in (["it", "up"], ["it"])
+    )
+    assert with_particle != without_particle and with_particle == inventory.candidates(
+        ["they", "give", "them", "Up"], 1
+    )  # candidates are cached
+    assert len(make_inventory().candidates(["they", "make", *["up", "out", "do", "for", "of"]], 1)) <= PLACES
 
 
 @pytest.mark.parametrize(
@@ -94,34 +98,34 @@ def test_spelling(word: str, lemma: str) -> None:
     assert lemma in list_spellings(word)
 
 
-def net_of(task: Senses) -> Choice:
+def make_net(task: Senses) -> Choice:
     return Choice(Choice.Config(dim=4), task, ToyFeatures(task))
 
 
-def test_the_net_keeps_its_contract() -> None:
+def test_the_net_fulfils_its_contract() -> None:
     task = loaded("propbank.senses", corpus="sample")
-    check_inference_net(net_of(task), task)
+    check_inference_net(make_net(task), task)
 
 
 def test_only_candidates_are_probable_and_padding_changes_nothing() -> None:
     task = loaded("propbank.senses", corpus="sample")
-    net = net_of(task).double().eval()
+    net = make_net(task).double().eval()
     examples = list(task.part("test")[:12])
-    many = net(task.collate(examples).x).mean[:, 0, 0]
-    for example, row in zip(examples, many, strict=True):
+    batched = net(task.collate(examples).x).mean[:, 0, 0]
+    for example, row in zip(examples, batched, strict=True):
         n = len(example.candidates)
         assert not row[n:].any() and row[:n].sum().item() == pytest.approx(1)
-        alone = net(task.collate([example]).x).mean[0, 0, 0]
-        torch.testing.assert_close(alone, row)
+        single = net(task.collate([example]).x).mean[0, 0, 0]
+        torch.testing.assert_close(single, row)
 
 
-def test_the_net_is_for_candidates() -> None:
+def test_the_net_requires_candidates() -> None:
     with pytest.raises(ConfigError, match="requires candidates"):
         Choice(Choice.Config(), ToyTags(), ToyFeatures(ToyTags()))
 
 
 def test_the_first_candidate_is_the_most_frequent_sense(tmp_path: Path) -> None:
-    """Of gold that is the first candidate, a net that always chooses the first has all right; the rest by kind."""
+    """A net that always chooses the first candidate is right where that is gold; scores are reported by kind, too."""
     (tmp_path / "a.conll").write_text((COLUMNS + "\n") * 3 + COLUMNS.replace("give.01", "give.02") + "\n")
     files = dict.fromkeys(("train", "validation", "test"), str(tmp_path / "a.conll"))
     task = loaded("propbank.senses", **files)
@@ -137,7 +141,7 @@ def test_the_first_candidate_is_the_most_frequent_sense(tmp_path: Path) -> None:
     assert (numerator.sum() / denominator.sum()).item() == 0.75
 
 
-def test_lemmas_of_the_words_alone(tmp_path: Path) -> None:
+def test_lemmas_may_come_from_the_words_alone(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text((COLUMNS + "\n") * 2)
     (tmp_path / "b.conll").write_text(COLUMNS.replace("\tgive\t", "\tfind\t") + "\n")
     files = {"train": str(tmp_path / "a.conll"), "validation": str(tmp_path / "b.conll")}
@@ -146,26 +150,26 @@ def test_lemmas_of_the_words_alone(tmp_path: Path) -> None:
         assert task.part("validation")[0].candidates[0].sense == first
 
 
-def test_senses_that_neither_training_nor_the_lexicon_has_are_named(tmp_path: Path) -> None:
+def test_senses_that_neither_training_nor_the_lexicon_has_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text((COLUMNS + "\n") * 2)
     (tmp_path / "b.conll").write_text("\n".join(COLUMNS.replace("give.01", s) for s in ("give.14", "give.77")) + "\n")
     task = loaded("propbank.senses", train=str(tmp_path / "a.conll"), validation=str(tmp_path / "b.conll"))
     assert task.notes()[-1] == "warning: no training example has 1 of the 3 senses (give.77): they can't be learned"
 
 
-def test_a_file_without_senses_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_senses_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("Anna\t-\t(ARG0*)\nleft\tleave\t(V*)\n\n")
     files = dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll"))
     with pytest.raises(DataError, match=r"no predicate with a sense.*CoNLL-2012"):
         loaded("propbank.senses", **files)
 
 
-def test_a_prediction_reads_as_gold() -> None:
+def test_a_prediction_can_be_parsed_as_gold() -> None:
     task = loaded("propbank.senses", corpus="sample")
     example = task.part("test")[0]
     batch = task.collate([example])
-    [found] = task.predictions(net_of(task).eval()(batch.x), batch, [example])
-    assert found["sense"] in [one.sense for one in example.candidates] and 0 < found["score"] <= 1
-    again = task.parse(found)
-    assert again.sense == found["sense"] and again.predicate == example.predicate
-    assert task.moved(again, again.predicate).candidates == again.candidates
+    [answer] = task.predictions(make_net(task).eval()(batch.x), batch, [example])
+    assert answer["sense"] in [candidate.sense for candidate in example.candidates] and 0 < answer["score"] <= 1
+    parsed = task.parse(answer)
+    assert parsed.sense == answer["sense"] and parsed.predicate == example.predicate
+    assert task.moved(parsed, parsed.predicate).candidates == parsed.candidates

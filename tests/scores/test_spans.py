@@ -12,19 +12,19 @@ from spen_plugins.builtin.tasks.roles.srl_metric import SrlMetric
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, find_arguments, find_spans
 
 
-def score(*pairs: tuple[str, str]) -> SpanCounts:
+def count_spans(*pairs: tuple[str, str]) -> SpanCounts:
     counts = SpanCounts()
     for predicted, gold in pairs:
         counts.add(find_arguments(predicted.split()), find_arguments(gold.split()))
     return counts
 
 
-def figures(counts: SpanCounts) -> tuple[int, int, int]:
+def sum_counts(counts: SpanCounts) -> tuple[int, int, int]:
     return sum(counts.right.values()), sum(counts.predicted.values()), sum(counts.gold.values())
 
 
 @pytest.mark.parametrize(
-    ("predicted", "gold", "figures_"),
+    ("predicted", "gold", "expected"),
     [
         # Both right; V is no argument.
         ("B-A0 B-V B-A1 I-A1", "B-A0 B-V B-A1 I-A1", (2, 2, 2)),
@@ -34,7 +34,7 @@ def figures(counts: SpanCounts) -> tuple[int, int, int]:
         ("B-A2 B-V B-A1 I-A1", "B-A0 B-V B-A1 I-A1", (1, 2, 2)),
         # A discontinuous argument is one, right if both pieces are.
         ("B-A1 B-V B-C-A1 I-C-A1", "B-A1 B-V B-C-A1 I-C-A1", (1, 1, 1)),
-        # One piece of it alone is wrong, however right the piece is.
+        # One of its pieces alone is wrong, even if that piece is right.
         ("B-A1 B-V O O", "B-A1 B-V B-C-A1 I-C-A1", (0, 1, 1)),
         # The second piece too short.
         ("B-A1 B-V B-C-A1 O", "B-A1 B-V B-C-A1 I-C-A1", (0, 1, 1)),
@@ -46,7 +46,7 @@ def figures(counts: SpanCounts) -> tuple[int, int, int]:
         ("B-C-A1 B-V B-C-A1 O", "B-A1 B-V B-C-A1 O", (1, 1, 1)),
         # A continuation joins the last argument of its role.
         ("B-A1 B-A1 B-V B-C-A1", "B-A1 O B-V B-C-A1", (0, 2, 1)),
-        # R- is a role of its own.
+        # R- is a separate role.
         ("B-A0 B-R-A0 B-V O", "B-A0 B-R-A0 B-V O", (2, 2, 2)),
         ("B-A0 B-A0 B-V O", "B-A0 B-R-A0 B-V O", (1, 2, 2)),
         # C-V belongs to the predicate.
@@ -56,12 +56,12 @@ def figures(counts: SpanCounts) -> tuple[int, int, int]:
         ("O O O O", "B-A0 B-V O O", (0, 0, 1)),
     ],
 )
-def test_hand_worked(predicted, gold, figures_):
-    assert figures(score((predicted, gold))) == figures_
+def test_counts_by_hand(predicted, gold, expected):
+    assert sum_counts(count_spans((predicted, gold))) == expected
 
 
-def test_overall_and_by_role():
-    counts = score(
+def test_overall_scores_and_scores_by_role():
+    counts = count_spans(
         ("B-A0 B-V B-A1 I-A1", "B-A0 B-V B-A1 I-A1"),
         ("B-A0 B-V B-A1 O", "B-A0 B-V B-A1 I-A1"),
         ("O B-V B-AM-TMP O", "B-A0 B-V O O"),
@@ -94,12 +94,12 @@ def test_invalid_bio_begins_a_span():
     assert find_spans(["I-A0", "I-A1", "I-A1", "O", "I-A1"]) == [("A0", 0, 0), ("A1", 1, 2), ("A1", 4, 4)]
 
 
-def numbers(*rows: str) -> tuple[np.ndarray, np.ndarray]:
-    split = [row.split() for row in rows]
-    tags = np.zeros((len(rows), max(map(len, split))), dtype=int)
-    for row, names in zip(tags, split, strict=True):
+def index_tags(*rows: str) -> tuple[np.ndarray, np.ndarray]:
+    sequences = [row.split() for row in rows]
+    tags = np.zeros((len(rows), max(map(len, sequences))), dtype=int)
+    for row, names in zip(tags, sequences, strict=True):
         row[: len(names)] = [TAGS.index(name) for name in names]
-    return tags, np.array([len(names) for names in split])
+    return tags, np.array([len(names) for names in sequences])
 
 
 def test_repeated_core_roles():
@@ -112,61 +112,61 @@ def test_repeated_core_roles():
         "B-AM-TMP B-V B-AM-TMP": False,
         "B-A0 B-V B-A1": False,
     }
-    assert SpanTable(TAGS).repeats_core(*numbers(*rows)).tolist() == list(rows.values())
+    assert SpanTable(TAGS).repeats_core(*index_tags(*rows)).tolist() == list(rows.values())
 
 
-def test_broken_bio():
+def test_broken_bio_is_found():
     rows = {"B-A0 I-A0 B-V": False, "I-A0 B-V": True, "B-A0 I-A1": True, "O I-A1 O": True, "B-A0 B-A0 O": False}
-    tags, lengths = numbers(*rows)
+    tags, lengths = index_tags(*rows)
     inside = np.arange(tags.shape[1]) < lengths[:, None]
     assert SrlMetric(TAGS, lambda proposal: proposal.mode).find_broken(tags, inside, "bio").tolist() == [*rows.values()]
 
 
-def test_what_stands_in_padding_is_not_seen():
-    tags, _ = numbers("B-A0 B-V B-A0", "O O O")
+def test_padding_is_ignored():
+    tags, _ = index_tags("B-A0 B-V B-A0", "O O O")
     table = SpanTable(TAGS)
     assert table.arguments(tags, np.array([2, 3])) == [[Argument("A0", ((0, 0),))], []]
     assert not table.repeats_core(tags, np.array([2, 3])).any()
 
 
-def test_spans_are_those_of_seqeval_where_tags_break_bio_too():
-    noise = np.random.default_rng(0)
+def test_spans_equal_those_of_seqeval_even_for_broken_bio():
+    source = np.random.default_rng(0)
     for _ in range(200):
-        tags = noise.choice(["O", "B-A0", "I-A0", "B-C-A0", "I-C-A0", "I-V"], size=8).tolist()
+        tags = source.choice(["O", "B-A0", "I-A0", "B-C-A0", "I-C-A0", "I-V"], size=8).tolist()
         assert find_spans(tags) == get_entities(tags)
 
 
-def test_without_continuations_scores_are_those_of_seqeval():
-    """C-X and V are where CoNLL-2005 counts otherwise; invalid BIO is left out, as seqeval's strict scheme drops it."""
+def test_scores_without_continuations_equal_those_of_seqeval():
+    """CoNLL-2005 counts C-X and V differently; there is no invalid BIO, as seqeval's strict scheme drops it."""
     source = np.random.default_rng(0)
     roles = ["A0", "A1", "R-A0", "AM-TMP"]
 
-    def sequence(tokens: int) -> list[str]:
+    def draw_sequence(tokens: int) -> list[str]:
         tags = ["O"] * tokens
-        at = 0
-        while (at := at + source.integers(0, 3)) < tokens:
-            role, end = roles[source.integers(len(roles))], min(at + source.integers(1, 4), tokens)
-            tags[at:end] = [f"B-{role}", *[f"I-{role}"] * (end - at - 1)]
-            at = end
+        start = 0
+        while (start := start + source.integers(0, 3)) < tokens:
+            role, end = roles[source.integers(len(roles))], min(start + source.integers(1, 4), tokens)
+            tags[start:end] = [f"B-{role}", *[f"I-{role}"] * (end - start - 1)]
+            start = end
         return tags
 
-    gold = [sequence(source.integers(1, 12)) for _ in range(200)]
-    # Half of what is predicted is right from some token on: shared suffixes begin at a span, so that BIO stays valid.
+    gold = [draw_sequence(source.integers(1, 12)) for _ in range(200)]
+    # Predictions equal gold from some token on: shared suffixes begin at a span, so that BIO stays valid.
     predicted = []
     for tags in gold:
-        other = sequence(len(tags))
+        other_tags = draw_sequence(len(tags))
         cuts = [i for i, tag in enumerate(tags) if tag[0] != "I"]
         cut = cuts[source.integers(len(cuts))]
-        predicted.append(other[:cut] + tags[cut:])
-    ours = score(*((" ".join(p), " ".join(g)) for p, g in zip(predicted, gold, strict=True))).scores()
-    theirs = classification_report(gold, predicted, mode="strict", scheme=IOB2, output_dict=True, zero_division=0)
-    overall = {name: ours[f"span_{name}"] for name in ("precision", "recall", "f1")}
+        predicted.append(other_tags[:cut] + tags[cut:])
+    span_scores = count_spans(*((" ".join(p), " ".join(g)) for p, g in zip(predicted, gold, strict=True))).scores()
+    report = classification_report(gold, predicted, mode="strict", scheme=IOB2, output_dict=True, zero_division=0)
+    overall = {name: span_scores[f"span_{name}"] for name in ("precision", "recall", "f1")}
     assert 0.2 < overall["f1"] < 0.9
-    for name, found in {"micro avg": overall, **ours["roles"]}.items():
-        wanted = theirs[name]
-        assert (found["precision"], found["recall"], found["f1"]) == pytest.approx(
-            (wanted["precision"], wanted["recall"], wanted["f1-score"])
+    for name, values in {"micro avg": overall, **span_scores["roles"]}.items():
+        expected = report[name]
+        assert (values["precision"], values["recall"], values["f1"]) == pytest.approx(
+            (expected["precision"], expected["recall"], expected["f1-score"])
         )
-    assert {role: figures["gold"] for role, figures in ours["roles"].items()} == {
-        role: theirs[role]["support"] for role in roles
+    assert {role: row["gold"] for role, row in span_scores["roles"].items()} == {
+        role: report[role]["support"] for role in roles
     }

@@ -27,11 +27,11 @@ def test_soft_iou_cost_and_size_by_hand() -> None:
     torch.testing.assert_close(margin_cost(SPACE, Y, GOLD, MASK, "mean_l1")[0, 0].item(), 0.75 / 4)
 
 
-def test_of_two_masks_soft_iou_is_iou_and_an_empty_one_has_none_of_another() -> None:
-    drawn = (torch.rand(40, 3, 4, 5, generator=torch.Generator().manual_seed(0)) < 0.4).double()
-    y, gold = drawn[:, :2], drawn[:, 2:]
-    both, either = ((y + gold) == 2).sum((2, 3)), ((y + gold) >= 1).sum((2, 3))
-    torch.testing.assert_close(SPACE.score(y, gold, None), both / either.double())
+def test_soft_iou_of_masks_is_iou_and_zero_for_an_empty_one() -> None:
+    masks = (torch.rand(40, 3, 4, 5, generator=torch.Generator().manual_seed(0)) < 0.4).double()
+    y, gold = masks[:, :2], masks[:, 2:]
+    intersection, union = ((y + gold) == 2).sum((2, 3)), ((y + gold) >= 1).sum((2, 3))
+    torch.testing.assert_close(SPACE.score(y, gold, None), intersection / union.double())
     assert not SPACE.score(torch.zeros_like(gold), gold, None).any()
 
 
@@ -46,27 +46,27 @@ def test_soft_iou_has_a_gradient_which_is_finite_where_both_are_empty() -> None:
 
 
 @pytest.mark.parametrize(("row", "rows", "columns"), [(0, 2, 2), (1, 1, 3)])
-def test_log_probabilities_are_those_of_all_masks_of_an_images_own_size(row: int, rows: int, columns: int) -> None:
+def test_log_probabilities_over_all_masks_of_the_size_of_an_image(row: int, rows: int, columns: int) -> None:
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(2, 1, 2, 3, generator=generator, dtype=torch.float64)
     p = torch.sigmoid(logits[row, 0, :rows, :columns])
-    every = torch.tensor(list(itertools.product([0.0, 1.0], repeat=rows * columns)), dtype=torch.float64)
-    y = torch.zeros(2, len(every), 2, 3, dtype=torch.float64)
-    y[row, :, :rows, :columns] = every.view(-1, rows, columns)
-    wanted = torch.where(every.view(-1, rows, columns) > 0, p, 1 - p).log().sum((1, 2))
+    all_masks = torch.tensor(list(itertools.product([0.0, 1.0], repeat=rows * columns)), dtype=torch.float64)
+    y = torch.zeros(2, len(all_masks), 2, 3, dtype=torch.float64)
+    y[row, :, :rows, :columns] = all_masks.view(-1, rows, columns)
+    expected = torch.where(all_masks.view(-1, rows, columns) > 0, p, 1 - p).log().sum((1, 2))
     q = SPACE.independent(logits, MASK)
-    torch.testing.assert_close(q.log_prob(y)[row], wanted)
-    best, log_q = q.k_best(len(every) + 2)
+    torch.testing.assert_close(q.log_prob(y)[row], expected)
+    best, log_q = q.k_best(len(all_masks) + 2)
     torch.testing.assert_close(
-        log_q[row], torch.cat([wanted.sort(descending=True).values, torch.full((2,), -math.inf)])
+        log_q[row], torch.cat([expected.sort(descending=True).values, torch.full((2,), -math.inf)])
     )
-    torch.testing.assert_close(q.log_prob(best)[row, : len(every)], log_q[row, : len(every)])
+    torch.testing.assert_close(q.log_prob(best)[row, : len(all_masks)], log_q[row, : len(all_masks)])
     assert torch.equal(best[row, -1], q.mode[row, 0])
     for values in (q.mean, q.mode, q.sample(5), q.rsample(5), q.perturb(5, 2.0), best):
         assert not values.movedim(1, 3)[~MASK].any()
 
 
-def test_gradients_reach_the_logits_of_pixels_alone() -> None:
+def test_gradients_reach_only_the_logits_of_pixels() -> None:
     logits = torch.randn(2, 1, 2, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64).requires_grad_()
     q = SPACE.independent(logits, MASK)
     gold = GOLD * MASK.unsqueeze(1)

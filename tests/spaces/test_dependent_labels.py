@@ -17,33 +17,33 @@ from spen_plugins.spaces import LabelSet, Mixture, Proposal
 from spen_plugins.spaces.forest import Forest
 
 
-def all_sets(labels: int) -> Tensor:
+def list_sets(labels: int) -> Tensor:
     """`(set, label)` float64."""
     return torch.tensor(list(itertools.product([0.0, 1.0], repeat=labels)), dtype=torch.double)
 
 
-def mixture(labels: int, batch: int = 3, seed: int = 0, parts: int = 3) -> Mixture:
+def make_mixture(labels: int, batch: int = 3, seed: int = 0, parts: int = 3) -> Mixture:
     rng = torch.Generator().manual_seed(seed)
     space = LabelSet([str(i) for i in range(labels)])
     logits = 2 * torch.randn(parts, batch, 1, labels, generator=rng, dtype=torch.double) - 0.5
-    return Mixture.of([space.independent(one) for one in logits], torch.randn(batch, parts, generator=rng).double())
+    return Mixture.of([space.independent(part) for part in logits], torch.randn(batch, parts, generator=rng).double())
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
 @pytest.mark.parametrize("labels", [1, 2, 4, 7])
 def test_no_label_set_has_a_higher_expected_f1_under_dependent_labels(labels: int, temperature: float) -> None:
-    proposal, y = mixture(labels), all_sets(labels)
+    proposal, y = make_mixture(labels), list_sets(labels)
     p = proposal.tempered(temperature).log_prob(y.expand(3, -1, -1)).exp()
     torch.testing.assert_close(p.sum(1), torch.ones(3, dtype=torch.double))
-    f1 = torch.stack([example_f1(one.expand(len(y), -1) > 0, y > 0) for one in y])
+    f1 = torch.stack([example_f1(labels_on.expand(len(y), -1) > 0, y > 0) for labels_on in y])
     expected = p @ f1.t()
     for row, chosen in enumerate(find_best_sets(proposal, temperature)):
         best = expected[row, (y == chosen).all(1)]
         assert best.item() == pytest.approx(expected[row].max().item(), abs=1e-9)
 
 
-def test_independent_labels_have_the_same_sets_by_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    proposal = mixture(60, batch=9, parts=1)
+def test_independent_labels_have_the_same_sets_by_both_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    proposal = make_mixture(60, batch=9, parts=1)
     p = proposal.components[0].mean[:, 0]
     assert torch.equal(find_best_sets(proposal), best_sets(p))
     assert torch.equal(find_best_sets(proposal.components[0], 2.0), best_sets(p, 2.0))
@@ -57,29 +57,29 @@ def test_independent_labels_have_the_same_sets_by_either_way(monkeypatch: pytest
 
 
 def test_decoders_of_dependent_labels_are_chosen_by_their_distributions() -> None:
-    proposals = [mixture(7, batch=20, seed=seed) for seed in range(2)]
+    proposals = [make_mixture(7, batch=20, seed=seed) for seed in range(2)]
     torch.manual_seed(0)
     gold = torch.cat([proposal.sample(1)[:, 0] > 0 for proposal in proposals])
     fit = Fit("validation", "validation")
     decoder = fit(proposals, gold)
-    scores = [example_f1(one(proposals), gold).mean().item() for one in fit.decoders()]
+    scores = [example_f1(candidate(proposals), gold).mean().item() for candidate in fit.decoders()]
     assert example_f1(decoder(proposals), gold).mean().item() == pytest.approx(max(scores))
     half = torch.cat([proposal.mean[:, 0].float() > 0.5 for proposal in proposals])
     assert torch.equal(LabelDecoder()(proposals), half)
 
 
 def test_temperatures_of_dependent_labels_are_tried_while_the_score_rises(monkeypatch: pytest.MonkeyPatch) -> None:
-    gold, tried = torch.eye(4, dtype=torch.bool), []
+    gold, temperatures = torch.eye(4, dtype=torch.bool), []
 
     def find(_: Proposal, temperature: float) -> Tensor:
-        tried.append(temperature)
-        right = {0.5: 3, 0.75: 1, 1.0: 2, 1.25: 3, 1.5: 4, 2.0: 3, 3.0: 4, 4.0: 4}[temperature]
-        return gold & (torch.arange(4) < right).unsqueeze(1)
+        temperatures.append(temperature)
+        correct = {0.5: 3, 0.75: 1, 1.0: 2, 1.25: 3, 1.5: 4, 2.0: 3, 3.0: 4, 4.0: 4}[temperature]
+        return gold & (torch.arange(4) < correct).unsqueeze(1)
 
     monkeypatch.setattr(label_decoding, "find_best_sets", find)
-    assert Fit("expected_f1")([mixture(4)], gold).temperature == 1.5
-    assert sorted(tried) == [1.0, 1.25, 1.5, 2.0]
-    assert Fit("threshold", "validation")([mixture(4, batch=4)], gold).temperature is None
+    assert Fit("expected_f1")([make_mixture(4)], gold).temperature == 1.5
+    assert sorted(temperatures) == [1.0, 1.25, 1.5, 2.0]
+    assert Fit("threshold", "validation")([make_mixture(4, batch=4)], gold).temperature is None
 
 
 def test_forests() -> None:

@@ -16,12 +16,12 @@ LABELS = LabelSet(["a", "b", "c"])
 TAGS = TagSequence(["x", "y"])
 
 
-def every_label_set(n: int = 3) -> torch.Tensor:
+def list_label_sets(n: int = 3) -> torch.Tensor:
     """All label sets, `(1, 2^n, n)`."""
     return torch.tensor(list(itertools.product([0.0, 1.0], repeat=n)), dtype=torch.float64).unsqueeze(0)
 
 
-def every_sequence(tokens: int, tags: int = 2) -> torch.Tensor:
+def list_sequences(tokens: int, tags: int = 2) -> torch.Tensor:
     """All tag sequences one-hot, `(1, tags^tokens, tokens, tags)`."""
     numbers = torch.tensor(list(itertools.product(range(tags), repeat=tokens)))
     return torch.nn.functional.one_hot(numbers, tags).double().unsqueeze(0)
@@ -29,9 +29,9 @@ def every_sequence(tokens: int, tags: int = 2) -> torch.Tensor:
 
 def test_label_probabilities_are_products_and_sum_to_one():
     logits = torch.randn(1, 1, 3, dtype=torch.float64)
-    y, p = every_label_set(), logits.sigmoid()
-    wanted = torch.where(y > 0, p, 1 - p).prod(-1).log()
-    torch.testing.assert_close(LABELS.independent(logits).log_prob(y), wanted)
+    y, p = list_label_sets(), logits.sigmoid()
+    expected = torch.where(y > 0, p, 1 - p).prod(-1).log()
+    torch.testing.assert_close(LABELS.independent(logits).log_prob(y), expected)
     assert LABELS.independent(logits).log_prob(y).exp().sum().item() == pytest.approx(1)
 
 
@@ -43,72 +43,72 @@ def test_extreme_logits_have_finite_log_probabilities():
     assert torch.isfinite(logits.grad).all()
 
 
-def test_tag_probabilities_are_products_and_leave_padding_out():
+def test_tag_probabilities_are_products_without_padding():
     logits = torch.randn(1, 1, 4, 2, dtype=torch.float64)
     mask = torch.tensor([[True, True, True, False]])
-    y = torch.cat([every_sequence(3), torch.zeros(1, 8, 1, 2, dtype=torch.float64)], 2)
+    y = torch.cat([list_sequences(3), torch.zeros(1, 8, 1, 2, dtype=torch.float64)], 2)
     p = logits.softmax(-1)[:, :, :3]
-    wanted = (y[:, :, :3] * p).sum(-1).prod(-1).log()
-    torch.testing.assert_close(TAGS.independent(logits, mask).log_prob(y), wanted)
+    expected = (y[:, :, :3] * p).sum(-1).prod(-1).log()
+    torch.testing.assert_close(TAGS.independent(logits, mask).log_prob(y), expected)
     assert TAGS.independent(logits, mask).log_prob(y).exp().sum().item() == pytest.approx(1)
-    # Even an output that is not zero on padding, as a step of an optimiser may leave it.
+    # Also for an output that is not zero on padding, as after an optimiser's step.
     y[:, :, 3] = 0.5
-    torch.testing.assert_close(TAGS.independent(logits, mask).log_prob(y), wanted)
+    torch.testing.assert_close(TAGS.independent(logits, mask).log_prob(y), expected)
 
 
 @pytest.mark.parametrize("space", [LABELS, TAGS])
-def test_many_logits_give_the_log_probability_of_each(space):
+def test_many_logits_yield_one_log_probability_each(space):
     shape = (3,) if space is LABELS else (4, 2)
     logits = torch.randn(2, 5, *shape, dtype=torch.float64)
     y = space.independent(logits[:, :1]).sample(5)
-    each = torch.cat([space.independent(logits[:, i : i + 1]).log_prob(y[:, i : i + 1]) for i in range(5)], 1)
-    torch.testing.assert_close(space.independent(logits).log_prob(y), each)
+    single = torch.cat([space.independent(logits[:, i : i + 1]).log_prob(y[:, i : i + 1]) for i in range(5)], 1)
+    torch.testing.assert_close(space.independent(logits).log_prob(y), single)
 
 
-def chi_square(found: torch.Tensor, wanted: torch.Tensor) -> float:
-    """Of numbers of cases against their expectations."""
-    return ((found - wanted).square() / wanted).sum().item()
+def chi_square(counts: torch.Tensor, expected: torch.Tensor) -> float:
+    """The χ² statistic of counts against their expectations."""
+    return ((counts - expected).square() / expected).sum().item()
 
 
-def dense(space, logits, n):
+def draw_dense(space, logits, n):
     return space.independent(logits).sample(n)
 
 
-def bags(space, logits, n):
+def draw_bags(space, logits, n):
     return space.independent(logits).sample_sparse(n).dense()
 
 
-def one_by_one(space, logits, n):
-    """The number of labels that are on differs from call to call, as it should: it is drawn too."""
+def draw_one_by_one(space, logits, n):
+    """Each call draws a new number of labels that are on, as it should."""
     return torch.cat([space.independent(logits).sample_sparse(1).dense() for _ in range(n)], 1)
 
 
 @pytest.mark.parametrize(
-    ("space", "logits", "n", "draw", "every", "limit"),
+    ("space", "logits", "n", "draw", "outputs", "limit"),
     [
-        (LABELS, [[[-2.0, 0.0, 1.5]]], 40_000, dense, every_label_set(), 24.3),
+        (LABELS, [[[-2.0, 0.0, 1.5]]], 40_000, draw_dense, list_label_sets(), 24.3),
         # Two labels are likely (drawn one by one) and two not (events); the second example has other odds.
         (
             LabelSet(list("abcd")),
             [[[-2.0, 1.0, -0.3, 1.5]], [[0.4, -1.0, -3.0, -0.1]]],
             40_000,
-            bags,
-            every_label_set(4),
+            draw_bags,
+            list_label_sets(4),
             37.7,
         ),
-        (LABELS, [[[-1.0, 0.5, -0.2]]], 3_000, one_by_one, every_label_set(), 24.3),
-        (TAGS, [[[[0.0, 1.0], [2.0, -1.0], [0.0, 0.0]]]], 40_000, dense, every_sequence(3), 24.3),
+        (LABELS, [[[-1.0, 0.5, -0.2]]], 3_000, draw_one_by_one, list_label_sets(), 24.3),
+        (TAGS, [[[[0.0, 1.0], [2.0, -1.0], [0.0, 0.0]]]], 40_000, draw_dense, list_sequences(3), 24.3),
     ],
     ids=["labels", "bags", "bags of one", "tags"],
 )
-def test_samples_have_the_frequencies_of_whole_outputs(space, logits, n, draw, every, limit):
+def test_samples_have_the_frequencies_of_whole_outputs(space, logits, n, draw, outputs, limit):
     """χ² with 7 degrees of freedom is above 24.3 once in a thousand, with 15 above 37.7."""
     logits = torch.tensor(logits)
     sets = draw(space, logits, n)
-    wanted = space.independent(logits.double()).log_prob(every.expand(len(logits), *every.shape[1:])).exp() * n
-    for some, expected in zip(sets, wanted, strict=True):
-        same = (some.flatten(1).unsqueeze(1) == every[0].flatten(1)).all(-1)
-        assert chi_square(same.sum(0), expected) < limit and same.sum() == n
+    expected = space.independent(logits.double()).log_prob(outputs.expand(len(logits), *outputs.shape[1:])).exp() * n
+    for row, row_expected in zip(sets, expected, strict=True):
+        is_equal = (row.flatten(1).unsqueeze(1) == outputs[0].flatten(1)).all(-1)
+        assert chi_square(is_equal.sum(0), row_expected) < limit and is_equal.sum() == n
 
 
 def test_bags_have_the_frequencies_of_labels_and_of_pairs():
@@ -116,15 +116,15 @@ def test_bags_have_the_frequencies_of_labels_and_of_pairs():
     space = LabelSet([str(i) for i in range(labels)])
     logits = 2 * torch.randn(batch, 1, labels) - 3
     y, p = space.independent(logits).sample_sparse(n).dense(torch.float64), logits.double().sigmoid()[:, 0]
-    often = p * n > 5
-    z = (y.sum(1) - n * p)[often] / (n * p * (1 - p))[often].sqrt()
+    frequent = p * n > 5
+    z = (y.sum(1) - n * p)[frequent] / (n * p * (1 - p))[frequent].sqrt()
     count = len(z)
     assert abs(z.square().sum().item() - count) < 3.3 * (2 * count) ** 0.5  # χ², near normal with so many degrees
-    together = y.transpose(1, 2) @ y
-    wanted = n * p.unsqueeze(2) * p.unsqueeze(1)
-    pairs = (wanted > 5) & torch.ones(labels, labels).triu(1).bool()
-    share = wanted / n
-    z = (together - wanted)[pairs] / (wanted * (1 - share))[pairs].sqrt()
+    pair_counts = y.transpose(1, 2) @ y
+    expected = n * p.unsqueeze(2) * p.unsqueeze(1)
+    pairs = (expected > 5) & torch.ones(labels, labels).triu(1).bool()
+    share = expected / n
+    z = (pair_counts - expected)[pairs] / (expected * (1 - share))[pairs].sqrt()
     # Pairs that share a label are not independent, which widens the spread of the sum.
     assert z.square().mean().item() == pytest.approx(1, abs=0.1)
     assert abs(z.mean().item()) < 0.2
@@ -138,14 +138,14 @@ def test_bags_are_exact_where_rates_are_tiny():
     logits[..., :likely] = 0.0
     bags = LabelSet([str(i) for i in range(labels)]).independent(logits).sample_sparse(n)
     tail = bags.indices >= likely
-    wanted = batch * n * (labels - likely) * p
-    assert abs(tail.sum().item() - wanted) < 4 * wanted**0.5
-    wanted = batch * (labels - likely) * (1 - (1 - p) ** n)
-    assert abs(bags.places[tail].unique().numel() - wanted) < 4 * wanted**0.5
-    each = bags.indices[~tail].bincount(minlength=likely)
+    expected = batch * n * (labels - likely) * p
+    assert abs(tail.sum().item() - expected) < 4 * expected**0.5
+    expected = batch * (labels - likely) * (1 - (1 - p) ** n)
+    assert abs(bags.places[tail].unique().numel() - expected) < 4 * expected**0.5
+    counts = bags.indices[~tail].bincount(minlength=likely)
     # The variance of a label's number is half of its mean, so this is χ² with 6000 degrees of freedom.
-    spread = 2 * chi_square(each, torch.full((likely,), batch * n / 2))
-    assert abs(spread - likely) < 4 * (2 * likely) ** 0.5
+    statistic = 2 * chi_square(counts, torch.full((likely,), batch * n / 2))
+    assert abs(statistic - likely) < 4 * (2 * likely) ** 0.5
 
 
 def test_bags_at_the_ends_of_probability():
@@ -161,20 +161,20 @@ def test_bags_at_the_ends_of_probability():
 
 
 @pytest.mark.parametrize(("batch", "n", "labels"), [(1, 1, 1), (1, 3, 5), (3, 1, 4), (4, 2, 70)])
-def test_bags_say_what_the_dense_tensor_says(batch, n, labels):
+def test_bags_equal_the_dense_tensor(batch, n, labels):
     space = LabelSet([str(i) for i in range(labels)])
     logits = torch.randn(batch, 1, labels, dtype=torch.float64)
     bags = space.independent(logits).sample_sparse(n)
     y = bags.dense(torch.float64)
     assert y.shape == bags.shape == (batch, n, labels) and bags.indices.numel() == y.sum()
-    again = SparseLabels.from_dense(y)
-    assert torch.equal(again.indices, bags.indices) and torch.equal(again.offsets, bags.offsets)
+    converted = SparseLabels.from_dense(y)
+    assert torch.equal(converted.indices, bags.indices) and torch.equal(converted.offsets, bags.offsets)
     torch.testing.assert_close(space.independent(logits).log_prob(bags), space.independent(logits).log_prob(y))
-    other = space.independent(logits).sample(2)
-    both = SparseLabels.from_dense(other).join(bags)
-    assert torch.equal(both.dense(torch.float64), torch.cat([other, y], 1))
+    samples = space.independent(logits).sample(2)
+    joined = SparseLabels.from_dense(samples).join(bags)
+    assert torch.equal(joined.dense(torch.float64), torch.cat([samples, y], 1))
     weight = torch.randn(labels, 3, dtype=torch.float64)
-    torch.testing.assert_close(both.vectors(weight), both.dense(torch.float64).flatten(0, 1) @ weight)
+    torch.testing.assert_close(joined.vectors(weight), joined.dense(torch.float64).flatten(0, 1) @ weight)
 
 
 def test_bag_sums_can_be_differentiated_twice():
@@ -217,7 +217,7 @@ def test_label_score_is_f1_and_its_relaxation(y, gold, f1):
     assert LABELS.score(y, gold).item() == pytest.approx(f1)
 
 
-def test_tag_score_and_cost_leave_padding_out():
+def test_tag_score_and_cost_exclude_padding():
     mask = torch.tensor([[True, True, False]])
     gold = TAGS.one_hot(torch.tensor([[[0, 1, 0]]]), mask).double()
     y = torch.tensor([[[[0.75, 0.25], [1.0, 0.0], [0.3, 0.7]]]], dtype=torch.float64)
@@ -247,10 +247,10 @@ def test_projection_onto_larger_simplices_meets_the_optimality_conditions(tags):
     y = torch.randn(4, 1, 3, tags, dtype=torch.float64) * 3
     p = TagSequence([str(i) for i in range(tags)]).project(y, None)
     torch.testing.assert_close(p.sum(-1), torch.ones(4, 1, 3, dtype=torch.float64))
-    moved = y - p  # one number where p > 0, at most that where p = 0
-    shift = torch.where(p > 0, moved, -torch.inf).amax(-1, keepdim=True)
-    assert torch.allclose(moved[p > 0], shift.expand_as(p)[p > 0])
-    assert (moved <= shift + 1e-9).all()
+    difference = y - p  # one number where p > 0, at most that where p = 0
+    shift = torch.where(p > 0, difference, -torch.inf).amax(-1, keepdim=True)
+    assert torch.allclose(difference[p > 0], shift.expand_as(p)[p > 0])
+    assert (difference <= shift + 1e-9).all()
 
 
 def test_perturbed_outputs_spread_with_the_deviation():
@@ -287,21 +287,23 @@ def test_log_probabilities_keep_full_precision_under_autocast(space, size):
     """Their differences decide NCE; bfloat16 would round a value near -100 to the next half."""
     logits = torch.randn(2, 1, *size)
     y = space.independent(logits).sample(3)
-    wanted = space.independent(logits).log_prob(y)
+    expected = space.independent(logits).log_prob(y)
     with torch.autocast("cpu", torch.bfloat16):
-        found = space.independent(logits).log_prob(y)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, wanted)
+        log_p = space.independent(logits).log_prob(y)
+    assert log_p.dtype == torch.float32
+    torch.testing.assert_close(log_p, expected)
 
 
 @pytest.mark.parametrize("dim", [0, 1])
-def test_vectors_are_taken_as_gather_takes_them(dim):
+def test_take_vectors_equals_gather(dim):
     torch.manual_seed(0)
     vectors = torch.randn(3, 4, 2, 5, dtype=torch.double, requires_grad=True)
-    places = torch.randint(vectors.shape[dim], (6, 4) if dim == 0 else (3, 6))
-    taken = take_vectors(vectors, places, dim)
-    wanted = vectors.gather(dim, places[..., None, None].expand(*places.shape, 2, 5))
-    assert torch.equal(taken, wanted)
-    weight = torch.randn_like(taken)
-    ours, theirs = (torch.autograd.grad((weight * some).sum(), vectors)[0] for some in (taken, wanted))
-    torch.testing.assert_close(ours, theirs)
+    indices = torch.randint(vectors.shape[dim], (6, 4) if dim == 0 else (3, 6))
+    output = take_vectors(vectors, indices, dim)
+    expected = vectors.gather(dim, indices[..., None, None].expand(*indices.shape, 2, 5))
+    assert torch.equal(output, expected)
+    weight = torch.randn_like(output)
+    gradient, expected_gradient = (
+        torch.autograd.grad((weight * values).sum(), vectors)[0] for values in (output, expected)
+    )
+    torch.testing.assert_close(gradient, expected_gradient)

@@ -1,4 +1,4 @@
-"""Energies added up."""
+"""Sums of energies."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_energy
 from spen_plugins.testing.comparing import collate, pick_by_length, relaxed
 
 
-def make(task, weights, **terms):
+def make_sum(task, weights, **terms):
     torch.manual_seed(0)
-    made = {name: cls(cls.Config(), task, ToyFeatures(task)) for name, cls in terms.items()}
-    return Sum(Sum.Config(weights=weights), task, None, made)
+    built_terms = {name: cls(cls.Config(), task, ToyFeatures(task)) for name, cls in terms.items()}
+    return Sum(Sum.Config(weights=weights), task, None, built_terms)
 
 
 @pytest.mark.parametrize("weights", [{}, {"b": 0.25}, {"a": 0.0, "b": -2}])
 def test_a_weighted_sum(weights):
     task = ToyTags()
-    energy = make(task, weights, a=LinearChain, b=Local).double().eval()
+    energy = make_sum(task, weights, a=LinearChain, b=Local).double().eval()
     batch = collate(task, pick_by_length(task, 4))
     y = relaxed(task.space, batch, 3)
-    wanted = sum(weights.get(name, 1) * term.at(batch.x)(y) for name, term in energy.terms.items())
-    torch.testing.assert_close(energy.at(batch.x)(y), wanted)
+    expected = sum(weights.get(name, 1) * term.at(batch.x)(y) for name, term in energy.terms.items())
+    torch.testing.assert_close(energy.at(batch.x)(y), expected)
 
 
 @pytest.mark.parametrize("task", [ToyTags, ToyLabels])
 def test_contract(task):
-    check_energy(make(task(), {"b": 0.5}, a=Local, b=Local), task())
+    check_energy(make_sum(task(), {"b": 0.5}, a=Local, b=Local), task())
 
 
 def test_x_is_encoded_once_for_many_outputs():
     task, calls = ToyTags(), []
-    energy = make(task, {}, a=LinearChain, b=Local).double().eval()
+    energy = make_sum(task, {}, a=LinearChain, b=Local).double().eval()
     for term in energy.terms.values():
         term.features.register_forward_hook(lambda *_: calls.append(1))
     batch = collate(task, pick_by_length(task, 4))
@@ -47,51 +47,51 @@ def test_x_is_encoded_once_for_many_outputs():
 
 
 def test_terms_are_trained_and_stored_under_their_names():
-    energy = make(ToyTags(), {}, a=LinearChain, b=Local)
+    energy = make_sum(ToyTags(), {}, a=LinearChain, b=Local)
     assert {key.split(".")[1] for key in energy.state_dict()} == {"a", "b"}
     assert energy.terms["a"].pairs.requires_grad
 
 
 @pytest.mark.parametrize("terms", [None, {}])
-def test_a_sum_wants_terms(terms):
+def test_a_sum_requires_terms(terms):
     with pytest.raises(ConfigError, match=r"found no terms.*linear_chain"):
         Sum(Sum.Config(), ToyTags(), None, terms)
 
 
-def test_a_weight_wants_its_term():
+def test_a_weight_requires_its_term():
     with pytest.raises(ConfigError, match=r"weights: found 'tags', which is not a term; expected one of: 'a', 'b'"):
-        make(ToyTags(), {"tags": 1.0}, a=Local, b=Local)
+        make_sum(ToyTags(), {"tags": 1.0}, a=Local, b=Local)
 
 
 @pytest.mark.parametrize("name", ["a.b", "keys", "forward", ""])
-def test_names_a_module_cannot_have_are_refused(name):
+def test_invalid_module_names_are_rejected(name):
     with pytest.raises(ConfigError, match="is not a valid module name in PyTorch"):
-        make(ToyTags(), {}, **{name: Local})
+        make_sum(ToyTags(), {}, **{name: Local})
 
 
-def test_a_config_gives_terms_and_their_features():
-    small = {"type": "encoder", "encoder": "pass_through", "word_dim": 3, "char_dim": 0}
+def test_a_config_sets_terms_and_their_features():
+    features = {"type": "encoder", "encoder": "pass_through", "word_dim": 3, "char_dim": 0}
     config = {
         "task": {"type": "srl", "corpus": "sample"},
         "features": {"type": "bilstm", "word_dim": 3, "hidden": 2, "layers": 1},
         "inference_net": {"type": "independent"},
         "energy": {
             "type": "sum",
-            "terms": {"chain": {"type": "linear_chain"}, "words": {"type": "local", "features": small}},
+            "terms": {"chain": {"type": "linear_chain"}, "words": {"type": "local", "features": features}},
             "weights": {"words": 0.5},
         },
         "trainer": {"type": "cross_entropy"},
     }
     registry = Registry()
     experiment = check(config, "test", registry)
-    assert experiment.table()["energy"]["terms"]["words"]["features"]["hidden"] == 200  # complete, defaults too
-    built = build(experiment)
-    energy = built.model.energy
+    assert experiment.table()["energy"]["terms"]["words"]["features"]["hidden"] == 200  # complete, with defaults
+    components = build(experiment)
+    energy = components.model.energy
     assert {name: type(term.features).__name__ for name, term in energy.terms.items()} == {
         "chain": "BiLstm",
         "words": "Encoder",
     }
-    batch = built.task.collate(built.task.part("train")[:3])
+    batch = components.task.collate(components.task.part("train")[:3])
     assert energy.at(batch.x)(batch.gold).shape == (3, 1)
     config["energy"]["terms"]["chain"]["featurs"] = {}
     with pytest.raises(ConfigError, match=r"energy\.terms\.chain\.featurs"):

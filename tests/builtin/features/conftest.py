@@ -1,4 +1,4 @@
-"""The task whose sentences are read."""
+"""The task of the tests of feature networks."""
 
 from __future__ import annotations
 

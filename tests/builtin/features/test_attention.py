@@ -13,13 +13,13 @@ from torch.overrides import TorchFunctionMode
 
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.features.tuning import MOST, Float32Attention
-from tests.builtin.features.test_encoders import SENTENCE, ready, save_model
+from tests.builtin.features.test_encoders import SENTENCE, build_network, save_model
 
 HALF = torch.bfloat16
 
 
-class Seen(TorchFunctionMode):
-    """Types that attention is computed in."""
+class TypeRecorder(TorchFunctionMode):
+    """Records the types in which attention is computed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,72 +32,74 @@ class Seen(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def inputs(length: int = 5, dtype: torch.dtype = HALF, learned: bool = True) -> list[Tensor]:
+def make_inputs(length: int = 5, dtype: torch.dtype = HALF, learned: bool = True) -> list[Tensor]:
     torch.manual_seed(0)
     return [torch.randn(2, 3, length, 4).to(dtype).requires_grad_(learned) for _ in range(3)]
 
 
-def attended(mode: bool, parts: list[Tensor], *args: Any, autocast: bool = True, **kwargs: Any) -> tuple[Tensor, Any]:
-    seen = Seen()
+def compute_attention(
+    mode: bool, parts: list[Tensor], *args: Any, autocast: bool = True, **kwargs: Any
+) -> tuple[Tensor, Any]:
+    recorder = TypeRecorder()
     with ExitStack() as stack:
         stack.enter_context(torch.autocast("cpu", HALF, enabled=autocast))
-        stack.enter_context(seen)
+        stack.enter_context(recorder)
         if mode:
             stack.enter_context(Float32Attention())
-        found = F.scaled_dot_product_attention(*parts, *args, **kwargs)
-    return found, seen.dtypes
+        output = F.scaled_dot_product_attention(*parts, *args, **kwargs)
+    return output, recorder.dtypes
 
 
 @pytest.mark.parametrize("mask", [None, torch.bool, HALF, torch.float32])
-def test_values_and_gradients_are_those_of_float32(mask) -> None:
-    """On the same inputs; they come back in the inputs' type."""
+def test_values_and_gradients_equal_those_of_float32(mask) -> None:
+    """Results for the same inputs, returned in the inputs' type."""
     allowed = torch.tensor([[True, True, True, False, False], [True] * 5]).reshape(2, 1, 1, 5)
     if mask not in (None, torch.bool):
         allowed = torch.zeros(allowed.shape, dtype=mask).masked_fill(~allowed, torch.finfo(HALF).min)
-    half, whole = inputs(), [part.detach().float().requires_grad_() for part in inputs()]
-    kept = None if mask is None else allowed
-    y, dtypes = attended(True, half, kept)
+    half, full = make_inputs(), [part.detach().float().requires_grad_() for part in make_inputs()]
+    argument = None if mask is None else allowed
+    y, dtypes = compute_attention(True, half, argument)
     assert dtypes == [torch.float32] and y.dtype == HALF
-    exact = F.scaled_dot_product_attention(*whole, allowed.float() if mask in (HALF, torch.float32) else kept)
+    exact = F.scaled_dot_product_attention(*full, allowed.float() if mask in (HALF, torch.float32) else argument)
     torch.testing.assert_close(y, exact.to(HALF), atol=0, rtol=0)
     weights = torch.randn(y.shape).to(HALF)
-    found = torch.autograd.grad(y, half, weights)
-    wanted = torch.autograd.grad(exact, whole, weights.float())
-    for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one, other.to(HALF), atol=0, rtol=0)
+    gradients = torch.autograd.grad(y, half, weights)
+    expected = torch.autograd.grad(exact, full, weights.float())
+    for gradient, expected_gradient in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient.to(HALF), atol=0, rtol=0)
 
 
-def test_a_mask_by_name_is_taken() -> None:
+def test_a_mask_can_be_passed_by_name() -> None:
     mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
-    y, dtypes = attended(True, inputs(), attn_mask=mask, dropout_p=0.0, scale=0.3)
+    y, dtypes = compute_attention(True, make_inputs(), attn_mask=mask, dropout_p=0.0, scale=0.3)
     assert dtypes == [torch.float32]
-    torch.testing.assert_close(y, attended(True, inputs(), mask, 0.0, scale=0.3)[0])
+    torch.testing.assert_close(y, compute_attention(True, make_inputs(), mask, 0.0, scale=0.3)[0])
 
 
 @pytest.mark.parametrize(
     "case",
     ["no gradients recorded", "nothing to learn", "dropout", "no autocast", "long", "float64"],
 )
-def test_other_attention_stays_as_it_is(case) -> None:
+def test_other_attention_is_unchanged(case) -> None:
     length = MOST // 4 + 1 if case == "long" else 5
     dtype = torch.float64 if case == "float64" else HALF
-    parts = [part[:1, :1] for part in inputs(length, dtype, learned=case != "nothing to learn")]
+    parts = [part[:1, :1] for part in make_inputs(length, dtype, learned=case != "nothing to learn")]
     autocast, dropout = case != "no autocast", 0.5 if case == "dropout" else 0.0
-    found = []
+    results = []
     with torch.set_grad_enabled(case != "no gradients recorded"):
         for mode in (False, True):
             torch.manual_seed(1)
-            found.append(attended(mode, parts, None, dropout, autocast=autocast))
-    (plain, _), (y, dtypes) = found
+            results.append(compute_attention(mode, parts, None, dropout, autocast=autocast))
+    (plain, _), (y, dtypes) = results
     assert dtypes == [HALF]
     torch.testing.assert_close(y, plain, atol=0, rtol=0)
 
 
-def test_an_encoder_trains_with_it_and_predicts_without(task, tmp_path) -> None:
-    network = ready(task, Transformer, model=save_model(tmp_path), attention_dropout=0)
+def test_an_encoder_uses_it_only_in_training(task, tmp_path) -> None:
+    network = build_network(task, Transformer, model=save_model(tmp_path), attention_dropout=0)
     x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x
-    for learns, autocast, wanted in [(True, True, torch.float32), (False, True, HALF), (True, False, torch.float32)]:
-        seen = Seen()
-        with torch.set_grad_enabled(learns), torch.autocast("cpu", HALF, enabled=autocast), seen:
+    for learns, autocast, dtype in [(True, True, torch.float32), (False, True, HALF), (True, False, torch.float32)]:
+        recorder = TypeRecorder()
+        with torch.set_grad_enabled(learns), torch.autocast("cpu", HALF, enabled=autocast), recorder:
             network.train(learns)(x)
-        assert seen.dtypes == [wanted] * 2
+        assert recorder.dtypes == [dtype] * 2

@@ -1,4 +1,4 @@
-"""Feature networks for sentences: padding, marks, word pieces, and what is said where a model is missing."""
+"""Feature networks for sentences: padding, marks, word pieces, and errors for missing models."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ from tests.loaded import parsed
 WORDS = ["the", "dog", "cat", "saw", "##s", "gave", "##n", "Ann", ".", "[UNK]"]
 
 
-def ready(task, network, **config):
+def build_network(task, cls, **config):
     torch.manual_seed(0)
-    built = network(network.Config(**config), task)
-    if found := built.indexer():
-        task.indexers.update([found])
-    return built.eval()
+    network = cls(cls.Config(**config), task)
+    if indexer := network.indexer():
+        task.indexers.update([indexer])
+    return network.eval()
 
 
 SMALL = {"word_dim": 8, "mark_dim": 4, "affix_dim": 6, "hidden": 7}
 
 
 @pytest.mark.parametrize("options", [{}, {"layers": 1}, {"mark_state": False}, {"affix_dim": 0}])
-def test_bilstm_does_not_see_padding(task, options):
-    network = ready(task, BiLstm, **SMALL | options)
+def test_bilstm_ignores_padding(task, options):
+    network = build_network(task, BiLstm, **SMALL | options)
     examples = sorted(task.part("train")[:40], key=task.length)[::13]
     assert len({task.length(example) for example in examples}) > 1
     batch = task.collate(examples)
-    together = network(batch.x)
-    assert together.shape == (len(examples), batch.x.mask.shape[1], network.output_dim)
-    assert together[~batch.x.mask].abs().sum() == 0
-    for row, example in zip(together, examples, strict=True):
-        alone = network(task.collate([example]).x)[0]
-        assert torch.allclose(row[: len(alone)], alone, atol=1e-6)
+    batched = network(batch.x)
+    assert batched.shape == (len(examples), batch.x.mask.shape[1], network.output_dim)
+    assert batched[~batch.x.mask].abs().sum() == 0
+    for row, example in zip(batched, examples, strict=True):
+        single = network(task.collate([example]).x)[0]
+        assert torch.allclose(row[: len(single)], single, atol=1e-6)
 
 
 def test_bilstm_equals_a_packed_bidirectional_lstm(task):
-    network = ready(task, BiLstm, **SMALL, layers=1, mark_state=False)
+    network = build_network(task, BiLstm, **SMALL, layers=1, mark_state=False)
     lstm = torch.nn.LSTM(8 + 4 + 6, 7, bidirectional=True, batch_first=True)
     for name, weight in network.forwards[0].named_parameters():
         getattr(lstm, name).data.copy_(weight.data)
@@ -77,14 +77,14 @@ def test_bilstm_equals_a_packed_bidirectional_lstm(task):
 
 
 def test_bilstm_drops_only_in_training(task):
-    network = ready(task, BiLstm, **SMALL, dropout=0.5, word_dropout=0.5)
+    network = build_network(task, BiLstm, **SMALL, dropout=0.5, word_dropout=0.5)
     x = task.collate(task.part("train")[:3]).x
     assert torch.equal(network(x), network(x))
     network.train()
     assert not torch.equal(network(x), network(x))
 
 
-def test_affixes_tell_unknown_words_apart():
+def test_affixes_distinguish_unknown_words():
     indexer = WordIndexer([AFFIXES])
     words = ["walking", "Talking", "1987", "2024"]
     table = indexer.collate([words[:1], words])[AFFIXES.name]
@@ -95,14 +95,14 @@ def test_affixes_tell_unknown_words_apart():
     assert items[2, 3] == items[3, 3] and items[2, 0] != items[3, 0]
 
 
-def test_an_indexer_knows_what_it_knew_when_it_grows_and_after_it_forgets(monkeypatch):
+def test_an_indexer_returns_the_same_numbers_as_it_grows_and_forgets(monkeypatch):
     indexer = WordIndexer([AFFIXES, make_hashed(50)])
     words = [f"w{i}" for i in range(100)]
     one_by_one = [indexer.collate([words[i : i + 3]]) for i in range(98)]
     monkeypatch.setattr(word_tables, "REMEMBERED", 10)
     for i in (97, 0, 50):
-        again = indexer.collate([words[i : i + 3]])
-        assert all(torch.equal(again[name], one_by_one[i][name]) for name in (AFFIXES.name, "words.hashed:50"))
+        tensors = indexer.collate([words[i : i + 3]])
+        assert all(torch.equal(tensors[name], one_by_one[i][name]) for name in (AFFIXES.name, "words.hashed:50"))
     assert len(indexer._word_indices) < 100
 
 
@@ -113,7 +113,7 @@ def test_hashed_words_are_folded_and_lie_within_the_table():
 
 
 @pytest.mark.parametrize("network", [BiLstm, Encoder, Transformer])
-def test_vectors_are_refused(network):
+def test_vectors_are_rejected(network):
     config = network.Config(model="x") if network is Transformer else network.Config()
     with pytest.raises(ConfigError, match="requires sentences"):
         network(config, ToyLabels())
@@ -127,34 +127,34 @@ TINY = {"word_dim": 6, "mark_dim": 3, "char_dim": 4, "char_filters": 3, "char_wi
 def encoder(request, task):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return ready(task, Encoder, encoder=request.param, **TINY).double()
+        return build_network(task, Encoder, encoder=request.param, **TINY).double()
 
 
-def test_encoders_do_not_see_padding(task, encoder):
+def test_encoders_ignore_padding(task, encoder):
     x = task.collate(sorted(task.part("train")[:40], key=task.length)[::13]).x
-    together = encoder(x)
-    assert together.shape == (*x.mask.shape, encoder.output_dim)
-    assert together[~x.mask].abs().sum() == 0
+    batched = encoder(x)
+    assert batched.shape == (*x.mask.shape, encoder.output_dim)
+    assert batched[~x.mask].abs().sum() == 0
     tokens = {name for name, value in x.inputs.items() if value.shape == x.mask.shape}
     assert tokens == x.inputs.keys() - {"words.characters"}
-    for i, (row, mask) in enumerate(zip(together, x.mask, strict=True)):
+    for i, (row, mask) in enumerate(zip(batched, x.mask, strict=True)):
         length = int(mask.sum())
         inputs = {n: v[i : i + 1, :length] if n in tokens else v for n, v in x.inputs.items()}
-        alone = encoder(X(inputs, mask[None, :length], 1))[0]
-        assert torch.allclose(row[:length], alone, atol=1e-10)
-    other = {name: torch.where(x.mask, v, 1) if name in tokens else v for name, v in x.inputs.items()}
-    assert torch.allclose(encoder(replace(x, inputs=other)), together, atol=1e-10)
+        single = encoder(X(inputs, mask[None, :length], 1))[0]
+        assert torch.allclose(row[:length], single, atol=1e-10)
+    other_inputs = {name: torch.where(x.mask, v, 1) if name in tokens else v for name, v in x.inputs.items()}
+    assert torch.allclose(encoder(replace(x, inputs=other_inputs)), batched, atol=1e-10)
 
 
-def test_encoders_take_rows_without_tokens(task, encoder):
+def test_encoders_accept_rows_without_tokens(task, encoder):
     x = task.collate(task.part("train")[:3]).x
     full = encoder(x)
     for empty in ([1], [0, 1, 2]):
         mask = x.mask.clone()
         mask[empty] = False
-        kept = [row for row in range(3) if row not in empty]
+        nonempty = [row for row in range(3) if row not in empty]
         out = encoder(replace(x, mask=mask))
-        assert out[empty].abs().sum() == 0 and torch.allclose(out[kept], full[kept], atol=1e-10)
+        assert out[empty].abs().sum() == 0 and torch.allclose(out[nonempty], full[nonempty], atol=1e-10)
 
 
 def test_encoders_train_every_parameter(task, encoder):
@@ -167,72 +167,72 @@ def test_encoders_train_every_parameter(task, encoder):
 def check_second(compute, weights) -> None:
     """The second derivative of a sum in these weights against a difference of the first."""
 
-    def steepness():
+    def compute_steepness():
         slopes = torch.autograd.grad(compute(), weights, create_graph=True)
         return sum(slope.square().sum() for slope in slopes)
 
-    before = steepness()
-    second = torch.autograd.grad(before, weights)
+    steepness = compute_steepness()
+    second = torch.autograd.grad(steepness, weights)
     step = [1e-6 * s / torch.cat([s.flatten() for s in second]).norm() for s in second]
     with torch.no_grad():
         for weight, move in zip(weights, step, strict=True):
             weight += move
     expected = sum((s * move).sum() for s, move in zip(second, step, strict=True))
-    assert (steepness() - before).item() == pytest.approx(expected.item(), rel=1e-3)
+    assert (compute_steepness() - steepness).item() == pytest.approx(expected.item(), rel=1e-3)
 
 
 def test_encoders_differentiate_twice(task, encoder):
     x = task.collate(task.part("train")[:2]).x
-    # The fourth power: of a square of something linear, the second derivative says little.
+    # The fourth power, as the second derivative of a squared linear function says little.
     check_second(lambda: encoder(x).pow(4).sum(), [encoder.words.weight])
 
 
 def test_encoders_drop_only_in_training(task, encoder):
     x = task.collate(task.part("train")[:3]).x
-    before = torch.get_rng_state()
+    state = torch.get_rng_state()
     assert torch.equal(encoder(x), encoder(x))
     encoder.train()
     with torch.no_grad():
         assert not torch.equal(encoder(x), encoder(x))
     encoder.eval()
-    torch.set_rng_state(before)
+    torch.set_rng_state(state)
     encoder(x)
-    assert torch.equal(torch.get_rng_state(), before)  # evaluating doesn't change what training draws
+    assert torch.equal(torch.get_rng_state(), state)  # evaluating doesn't change what training draws
 
 
 @pytest.mark.parametrize(
-    ("network", "fields", "least"),
+    ("network", "fields", "minimum"),
     [
         *((BiLstm, SMALL | {"mark_state": mark_state}, 1e-5) for mark_state in (True, False)),
         *((Encoder, TINY | {"encoder": name}, 1e-6) for name in ("lstm", "gru")),
     ],
 )
-def test_the_predicate_is_seen_everywhere(task, network, fields, least):
-    built, words = ready(task, network, **fields), ["Anna", "saw", "Boris", "fall", "."]
-    left, right = built(task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x)
-    assert ((left - right).abs().amax(-1) > least).all()
+def test_the_predicate_is_seen_everywhere(task, network, fields, minimum):
+    net, words = build_network(task, network, **fields), ["Anna", "saw", "Boris", "fall", "."]
+    first, second = net(task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x)
+    assert ((first - second).abs().amax(-1) > minimum).all()
 
 
 @pytest.mark.parametrize("parts", [{}, {"word_dim": 0, "char_dim": 0, "hash_dim": 6}], ids=["characters", "hashed"])
-def test_unknown_words_are_told_apart(task, parts):
+def test_unknown_words_are_distinguished(task, parts):
     sentences = [{"words": [word, "saw", "zqxv"], "predicate": 1} for word in ("vrumpled", "vrumpling")]
     x = task.collate([task.parse(item) for item in sentences]).x
     assert x.inputs["words"][0, 0] == x.inputs["words"][1, 0] == 1
-    plain = ready(task, Encoder, encoder="pass_through", **TINY | {"char_dim": 0})
+    plain = build_network(task, Encoder, encoder="pass_through", **TINY | {"char_dim": 0})
     assert plain.indexer() is None
     assert torch.equal(*plain(x)[:, 0])
-    network = ready(task, Encoder, encoder="pass_through", **TINY | parts)
+    network = build_network(task, Encoder, encoder="pass_through", **TINY | parts)
     x = task.collate([task.parse(item) for item in sentences]).x
-    left, right = network(x)
-    assert not torch.equal(left[0], right[0]) and torch.equal(left[1:], right[1:])
+    first, second = network(x)
+    assert not torch.equal(first[0], second[0]) and torch.equal(first[1:], second[1:])
 
 
 def test_characters_equal_the_librarys_encoder(task):
-    """The kernel takes a mask: with all windows in it, its numbers are ours, in the precision in which it has any."""
-    cnn = ready(task, Encoder, **TINY).cnn._module
+    """With all windows in its mask, the library's encoder yields our numbers, to its precision."""
+    cnn = build_network(task, Encoder, **TINY).cnn._module
     words = torch.randn(5, 12, 4)
     assert torch.allclose(cnn(words), CnnEncoder.forward(cnn, words, None)) and cnn(words).shape == (5, 6)
-    words[:, 9:] = 0  # a filter's width of padding: more of it changes nothing
+    words[:, 9:] = 0  # padding of a filter's width: more padding changes nothing
     assert torch.equal(cnn(words), cnn(torch.cat([words, torch.zeros(5, 4, 4)], 1)))
 
 
@@ -242,7 +242,7 @@ def test_characters_have_rows_below_the_tables_size():
     assert items[0] == [1, 3 + ord("a"), 2]
 
 
-def test_characters_are_there_once_for_each_different_word():
+def test_characters_are_stored_once_per_different_word():
     indexer = WordIndexer([SPELLING])
     tensors = indexer.collate([indexer.index(["a", "b"]), indexer.index(["ab", "a", "a"])])
     words, index = tensors["words.characters"], tensors["words.characters.index"]
@@ -278,7 +278,7 @@ SENTENCE = ["Ann", "saws", "the", "cats", "."]
 
 @pytest.fixture(params=[2, 1], ids=["token types", "learned mark"])
 def bert(request, task, tmp_path):
-    return ready(task, Transformer, model=save_model(tmp_path, request.param))
+    return build_network(task, Transformer, model=save_model(tmp_path, request.param))
 
 
 def test_words_are_aligned_to_first_pieces(task, bert):
@@ -290,7 +290,7 @@ def test_words_are_aligned_to_first_pieces(task, bert):
     assert tokenizer.convert_ids_to_tokens(pieces.ids[0]) == pieces_of_sentence
 
 
-def test_pretrained_vectors_are_the_models_own(task, bert):
+def test_pretrained_vectors_equal_those_of_the_model(task, bert):
     task.indexers.update([bert.indexer()])
     x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x
     ids = x.inputs[f"{bert.indexer()[0]}.ids"]
@@ -305,20 +305,20 @@ def test_pretrained_vectors_are_the_models_own(task, bert):
         assert torch.allclose(bert(x)[0], states[0, [1, 2, 4, 5, 7]], atol=1e-6)
 
 
-def test_transformer_does_not_see_padding(task, bert):
+def test_transformer_ignores_padding(task, bert):
     items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
     examples = [task.parse(item) for item in items]
     batch = task.collate(examples)
-    together = bert(batch.x)
-    assert together.shape == (2, 5, 16) and together[1, 2:].abs().sum() == 0
-    for row, example in zip(together, examples, strict=True):
-        alone = bert(task.collate([example]).x)[0]
-        assert torch.allclose(row[: len(alone)], alone, atol=1e-6)
+    batched = bert(batch.x)
+    assert batched.shape == (2, 5, 16) and batched[1, 2:].abs().sum() == 0
+    for row, example in zip(batched, examples, strict=True):
+        single = bert(task.collate([example]).x)[0]
+        assert torch.allclose(row[: len(single)], single, atol=1e-6)
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_transformer_differentiates_twice(task, tmp_path, attention):
-    bert = ready(task, Transformer, model=save_model(tmp_path), attention=attention)
+    bert = build_network(task, Transformer, model=save_model(tmp_path), attention=attention)
     x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x
     weight = next(p for name, p in bert.named_parameters() if name.endswith("query.weight"))
     with sdpa_kernel(SDPBackend.MATH) if attention == "sdpa" else nullcontext():
@@ -326,29 +326,29 @@ def test_transformer_differentiates_twice(task, tmp_path, attention):
     assert torch.autograd.grad(first.square().sum(), weight)[0].abs().sum() > 0
 
 
-def test_attention_is_the_formula_s(task, tmp_path):
-    """Vectors and gradients by torch's kernels, padding included, are those of the plain formula."""
+def test_attention_equals_the_formula(task, tmp_path):
+    """Vectors and gradients of torch's kernels equal those of the plain formula, also with padding."""
     items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
-    found = []
+    results = []
     for attention in ("eager", "sdpa"):
-        bert = ready(task, Transformer, model=save_model(tmp_path), attention=attention).double()
+        bert = build_network(task, Transformer, model=save_model(tmp_path), attention=attention).double()
         assert bert.encoder.config._attn_implementation == attention
         y = bert(task.collate([task.parse(item) for item in items]).x)
-        found.append([y, *torch.autograd.grad(y.pow(3).sum(), list(bert.parameters()))])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other)
+        results.append([y, *torch.autograd.grad(y.pow(3).sum(), list(bert.parameters()))])
+    for eager, sdpa in zip(*results, strict=True):
+        torch.testing.assert_close(eager, sdpa)
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_attention_has_the_dropout_that_is_given(task, tmp_path, attention):
+def test_attention_uses_the_dropout_of_the_config(task, tmp_path, attention):
     model = Path(save_model(tmp_path))
     settings = json.loads((model / "config.json").read_text()) | {"hidden_dropout_prob": 0.0}
     (model / "config.json").write_text(json.dumps(settings))
-    for rate, equal in ((0, True), (None, False)):
+    for rate, is_equal in ((0, True), (None, False)):
         fields = {"attention": attention, "attention_dropout": rate, "dropout": 0.0}
-        bert = ready(task, Transformer, model=str(model), **fields)
+        bert = build_network(task, Transformer, model=str(model), **fields)
         x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})] * 20).x
-        assert torch.allclose(bert.train()(x), bert.eval()(x), atol=1e-6) == equal
+        assert torch.allclose(bert.train()(x), bert.eval()(x), atol=1e-6) == is_equal
 
 
 def test_a_model_without_dropout_of_attention_is_a_config_error(task, tmp_path):
@@ -369,18 +369,18 @@ def test_outputs_are_differentiated_twice_through_fused_kernels(task, bert):
     assert all(p.grad is not None for p in bert.parameters())
 
 
-def test_a_word_without_pieces_takes_its_neighbours(task, bert):
+def test_a_word_without_pieces_takes_those_of_its_neighbour(task, bert):
     pieces = bert.indexer()[1].index(["dog", "\u200b", "saw"])
     assert pieces.first.tolist() == [1, 1, 2]
 
 
-# Several encoders in a run: each has a folder of its own among the run's assets, and pieces of its own
+# Several encoders in a run: each has its own folder among the run's assets, and its own pieces
 
 
 ALIKE = [("日本", "模型"), ("x.1", "x-1"), ("x.1", "x_1"), ("a/b", "a-b"), ("a" * 100 + "/b", "c" + "a" * 99 + "/b")]
 
 
-def encoders(task, names: tuple[str, str]) -> list[Transformer]:
+def make_encoders(task, names: tuple[str, str]) -> list[Transformer]:
     """Networks of two encoders, whose tokenisers differ."""
     networks = []
     for name, ending in zip(names, ("##s", "##w"), strict=True):
@@ -389,40 +389,43 @@ def encoders(task, names: tuple[str, str]) -> list[Transformer]:
         save_model(folder)
         vocabulary = (folder / "vocab.txt").read_text()
         (folder / "vocab.txt").write_text(vocabulary.replace("##s", ending))
-        networks.append(ready(task, Transformer, model=f"./{name}"))
+        networks.append(build_network(task, Transformer, model=f"./{name}"))
     return networks
 
 
 @pytest.mark.parametrize("names", ALIKE, ids=["letters", "dots", "lines", "slashes", "long"])
-def test_two_encoders_have_assets_and_pieces_of_their_own(task, tmp_path, monkeypatch, names):
+def test_two_encoders_have_separate_assets_and_pieces(task, tmp_path, monkeypatch, names):
     monkeypatch.chdir(tmp_path)
-    networks = encoders(task, names)
+    networks = make_encoders(task, names)
     assert len({network.indexer()[0] for network in networks}) == 2
     assert all("." not in network.indexer()[0] for network in networks)
     for network in networks:
         network.save_assets(tmp_path / "assets")
     assert len(list((tmp_path / "assets").iterdir())) == 2
-    wanted = [network.indexer()[1].index(SENTENCE).ids.tolist() for network in networks]
-    assert wanted[0] != wanted[1]
-    again = [
-        ready(task, Transformer, model=Transformer.relocated(n.config, tmp_path / "assets").model) for n in networks
+    expected = [network.indexer()[1].index(SENTENCE).ids.tolist() for network in networks]
+    assert expected[0] != expected[1]
+    reloaded = [
+        build_network(task, Transformer, model=Transformer.relocated(n.config, tmp_path / "assets").model)
+        for n in networks
     ]
-    assert [network.indexer()[1].index(SENTENCE).ids.tolist() for network in again] == wanted
+    assert [network.indexer()[1].index(SENTENCE).ids.tolist() for network in reloaded] == expected
 
 
 @pytest.mark.parametrize("name", ["minilm", "bert-base-cased"])
-def test_a_name_of_plain_letters_is_the_folder_s(tmp_path, name):
+def test_a_name_of_plain_letters_is_that_of_its_folder(tmp_path, name):
     (tmp_path / name).mkdir()
     assert Transformer.relocated(Transformer.Config(model=name), tmp_path).model == str(tmp_path / name)
 
 
-def test_a_changed_tokeniser_is_seen(task, tmp_path):
+def test_a_changed_tokeniser_is_detected(task, tmp_path):
     save_model(tmp_path)
     (tmp_path / "README.md").write_text("Not read.")
-    network = ready(task, Transformer, model=str(tmp_path))
-    before = network.checksums()
-    assert {Path(path).name for path in before} >= {"config.json", "vocab.txt"}
-    assert not {Path(path).name for path in before} & {"README.md", "model.safetensors"}
+    network = build_network(task, Transformer, model=str(tmp_path))
+    checksums = network.checksums()
+    assert {Path(path).name for path in checksums} >= {"config.json", "vocab.txt"}
+    assert not {Path(path).name for path in checksums} & {"README.md", "model.safetensors"}
     (tmp_path / "vocab.txt").write_text((tmp_path / "vocab.txt").read_text() + "##more\n")
-    now = network.checksums()
-    assert {path for path in now if before[path] != now[path]} == {str(tmp_path / "vocab.txt")}
+    changed_checksums = network.checksums()
+    assert {path for path in changed_checksums if checksums[path] != changed_checksums[path]} == {
+        str(tmp_path / "vocab.txt")
+    }

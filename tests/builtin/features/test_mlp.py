@@ -22,11 +22,11 @@ VALUES = torch.tensor([0.5, -1.0, 2.0, 3.0, 0.25], dtype=torch.float64)
 WEIGHTED = torch.tensor([[0.5, 0, 0, -1, 2, 0], [0] * 6, [0, 3, 0, 0.25, 0, 0]], dtype=torch.float64)
 
 
-def task(size: int = 6, binary: bool = True, space=None) -> SimpleNamespace:
+def make_task(size: int = 6, binary: bool = True, space=None) -> SimpleNamespace:
     return SimpleNamespace(inputs=sp.VectorInputs(size, binary), space=space or sp.LabelSet(["a", "b", "c"]))
 
 
-def bags() -> sp.X:
+def make_bags() -> sp.X:
     return sp.X({"indices": INDICES, "offsets": OFFSETS}, None, 3)
 
 
@@ -35,13 +35,13 @@ def test_bag_equals_dense_linear_in_value_and_derivatives(values, dense):
     layer = BagLinear(6, 4).double()
     nn.init.normal_(layer.bias)
     weight, bias = (p.detach().clone().requires_grad_() for p in (layer.weight, layer.bias))
-    out, wanted = layer(INDICES, OFFSETS, values), F.linear(dense, weight.T, bias)
-    torch.testing.assert_close(out, wanted)
+    out, expected = layer(INDICES, OFFSETS, values), F.linear(dense, weight.T, bias)
+    torch.testing.assert_close(out, expected)
     out.pow(3).sum().backward()
-    wanted.pow(3).sum().backward()
+    expected.pow(3).sum().backward()
     torch.testing.assert_close(layer.weight.grad, weight.grad)
     torch.testing.assert_close(layer.bias.grad, bias.grad)
-    torch.testing.assert_close(out[1], layer.bias)  # an example without a single one
+    torch.testing.assert_close(out[1], layer.bias)  # an example without features
 
     def value(w):
         return torch.tanh(Lists(INDICES, OFFSETS, w.shape[0], values).sums(w))
@@ -53,8 +53,8 @@ def test_bag_equals_dense_linear_in_value_and_derivatives(values, dense):
 @pytest.mark.parametrize("binary", [True, False])
 def test_layers(binary):
     config = Mlp.Config(hidden=[5, 7, 3], dropout=0.5)
-    net = Mlp(config, task(binary=binary))
-    x = bags() if binary else sp.X({"vector": DENSE.float()}, None, 3)
+    net = Mlp(config, make_task(binary=binary))
+    x = make_bags() if binary else sp.X({"vector": DENSE.float()}, None, 3)
     assert net(x).shape == (3, 3) and net.output_dim == 3
     assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.5, 0.5]
     assert isinstance(net.rest[-1], nn.Softplus)  # no dropout after the last layer
@@ -68,7 +68,7 @@ def test_layers(binary):
 @pytest.mark.parametrize("binary", [True, False])
 def test_initial_weights_are_kaiming_uniform(binary):
     torch.manual_seed(0)
-    net = Mlp(Mlp.Config(hidden=[300, 200]), task(size=500, binary=binary))
+    net = Mlp(Mlp.Config(hidden=[300, 200]), make_task(size=500, binary=binary))
     for weight, fan_in in ((net.first.weight, 500), (net.rest[1].weight, 300)):
         bound = math.sqrt(6 / fan_in)  # variance bound²/3 = 2 / fan_in
         assert weight.abs().max() <= bound
@@ -77,7 +77,7 @@ def test_initial_weights_are_kaiming_uniform(binary):
 
 
 def test_dropout_per_layer_and_bad_configs():
-    net = Mlp(Mlp.Config(hidden=[4, 4], dropout=[0, 0.25]), task())
+    net = Mlp(Mlp.Config(hidden=[4, 4], dropout=[0, 0.25]), make_task())
     assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.25]
     with pytest.raises(sp.ConfigError, match="found 3 numbers"):
         parsed("features", "mlp", hidden=[4, 4], dropout=[0.1, 0.1, 0.1])
@@ -91,11 +91,11 @@ def test_dropout_per_layer_and_bad_configs():
 
 def test_independent_net():
     for space, bias in ((sp.LabelSet(["a", "b"]), False), (sp.TagSequence(["a", "b"]), True)):
-        setting = task(space=space)
-        net = Independent(Independent.Config(), setting, Mlp(Mlp.Config(hidden=[4]), setting))
+        task = make_task(space=space)
+        net = Independent(Independent.Config(), task, Mlp(Mlp.Config(hidden=[4]), task))
         assert (net.output.bias is not None) == bias
-    net = Independent(Independent.Config(bias=True), task(), Mlp(Mlp.Config(hidden=[4]), task()))
-    proposal = net(bags())
+    net = Independent(Independent.Config(bias=True), make_task(), Mlp(Mlp.Config(hidden=[4]), make_task()))
+    proposal = net(make_bags())
     assert proposal.logits.shape == (3, 1, 3) and proposal.mask is None
-    torch.testing.assert_close(proposal.logits[:, 0], net.output(net.features(bags())))
-    torch.testing.assert_close(proposal.features, net.features(bags()))
+    torch.testing.assert_close(proposal.logits[:, 0], net.output(net.features(make_bags())))
+    torch.testing.assert_close(proposal.features, net.features(make_bags()))

@@ -1,4 +1,4 @@
-"""A `reader` below a network of words, and `one_reading`: as reading each predicate's sentence, in fewer readings."""
+"""A `reader` below a network of words, and `one_reading`: the results of reading per predicate, in fewer readings."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def build_small(**tables: object) -> tuple[sp.Task, sp.Model]:
         "energy": {"type": "linear_chain"},
         "trainer": {"type": "cross_entropy"},
     }
-    found = built(config | tables)
-    return found.task, found.model.double().eval()
+    experiment = built(config | tables)
+    return experiment.task, experiment.model.double().eval()
 
 
-def made(reader: str, folder: Path, net: str = "independent", **others: object) -> tuple[sp.Task, sp.Model]:
+def make_model(reader: str, folder: Path, net: str = "independent", **tables: object) -> tuple[sp.Task, sp.Model]:
     """A model whose sentences are read once."""
     if reader == "transformer":
         save_model(folder)
     table = {"type": "transformer", "model": str(folder)} if reader == "transformer" else BILSTM
     features = {"type": "one_reading", "dim": 7, "hidden": 4, "reader": table}
-    return build_small(**{"features": features, "inference_net": {"type": net}} | others)
+    return build_small(**{"features": features, "inference_net": {"type": net}} | tables)
 
 
-def some(task: sp.Task) -> list:
-    """Examples of which many share a sentence, not beside one another."""
+def pick_examples(task: sp.Task) -> list:
+    """Examples of which many share a sentence, without being neighbours."""
     train = task.part("train")
     groups = task.groups(train)
     shared = [row for row in np.argsort(groups, kind="stable") if (groups == groups[row]).sum() > 1][:9]
@@ -52,71 +52,71 @@ def some(task: sp.Task) -> list:
     return [train[row] for row in [*shared[::2], 0, *shared[1::2], 11]]
 
 
-def row_by_row(task: sp.Task, x: sp.X) -> sp.X:
-    """The same inputs without a word about sentences: each row is read."""
+def drop_sentences(task: sp.Task, x: sp.X) -> sp.X:
+    """The same inputs without tensors of sentences, so that each row is read."""
     return replace(x, inputs={name: value for name, value in x.inputs.items() if not name.startswith("sentence")})
 
 
 @pytest.mark.parametrize("net", ["independent", "crf"])
 @pytest.mark.parametrize("reader", READERS)
-def test_scores_and_gradients_are_those_of_reading_each_row(reader: str, net: str, tmp_path: Path) -> None:
-    task, model = made(reader, tmp_path, net)
+def test_scores_and_gradients_equal_those_of_reading_each_row(reader: str, net: str, tmp_path: Path) -> None:
+    task, model = make_model(reader, tmp_path, net)
     task.indexers.update(task.sentence_indexers())
-    examples = some(task)
+    examples = pick_examples(task)
     batch = task.collate(examples)
     assert len(batch.x.inputs["sentence.words"]) < len(examples)
     gold = batch.gold.double()
 
-    def found(x: sp.X) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def compute(x: sp.X) -> tuple[torch.Tensor, list[torch.Tensor]]:
         values = torch.stack([model.propose(x).log_prob(gold), model.energy.at(x)(gold)])
         weights = torch.arange(1.0, values.numel() + 1).view_as(values)
         parameters = [p for p in model.parameters() if p.requires_grad]
         gradients = torch.autograd.grad((values * weights).sum(), parameters, allow_unused=True)
         return values, [torch.zeros(()) if g is None else g for g in gradients]
 
-    once, again = found(batch.x), found(row_by_row(task, batch.x))
-    torch.testing.assert_close(once, again, rtol=1e-9, atol=1e-9)
+    once, by_row = compute(batch.x), compute(drop_sentences(task, batch.x))
+    torch.testing.assert_close(once, by_row, rtol=1e-9, atol=1e-9)
     assert any(g.abs().sum() > 0 for g in once[1])
     for row, example in enumerate(examples):
-        alone = task.collate([example])
-        score = model.propose(alone.x).log_prob(alone.gold.double())
+        single = task.collate([example])
+        score = model.propose(single.x).log_prob(single.gold.double())
         torch.testing.assert_close(score, once[0][0, row : row + 1], rtol=1e-9, atol=1e-9)
 
 
-def test_senses_are_chosen_from_one_reading_too(tmp_path: Path) -> None:
-    others = {"task": {"type": "propbank.senses", "corpus": "sample"}, "energy": None}
+def test_senses_can_be_chosen_from_one_reading(tmp_path: Path) -> None:
+    tables = {"task": {"type": "propbank.senses", "corpus": "sample"}, "energy": None}
     config = {"features": {"type": "one_reading", "dim": 7, "layers": 0, "reader": BILSTM}}
-    task, model = made("bilstm", tmp_path, "choice", **(others | config))
+    task, model = make_model("bilstm", tmp_path, "choice", **(tables | config))
     task.indexers.update(task.sentence_indexers())
-    examples = some(task)
+    examples = pick_examples(task)
     batch = task.collate(examples)
     assert len(batch.x.inputs["sentence.words"]) < len(examples)
-    once, again = (model.propose(x).log_prob(batch.gold.double()) for x in (batch.x, row_by_row(task, batch.x)))
-    torch.testing.assert_close(once, again, rtol=1e-9, atol=1e-9)
+    once, by_row = (model.propose(x).log_prob(batch.gold.double()) for x in (batch.x, drop_sentences(task, batch.x)))
+    torch.testing.assert_close(once, by_row, rtol=1e-9, atol=1e-9)
 
 
 def test_each_sentence_is_read_once(tmp_path: Path) -> None:
-    task, model = made("bilstm", tmp_path)
-    read: list[int] = []
-    model.inference_net.features.reader.register_forward_hook(lambda module, args, out: read.append(len(out)))
-    examples = some(task)
+    task, model = make_model("bilstm", tmp_path)
+    sizes: list[int] = []
+    model.inference_net.features.reader.register_forward_hook(lambda module, args, out: sizes.append(len(out)))
+    examples = pick_examples(task)
     model.propose(task.collate(examples).x)
-    assert read == [len({example.entry.words for example in examples})]
-    marked = task.collate(examples[:1]).x.inputs
-    assert not [name for name in marked if name.startswith("words.")], "tensors that no network reads"
+    assert sizes == [len({example.entry.words for example in examples})]
+    inputs = task.collate(examples[:1]).x.inputs
+    assert not [name for name in inputs if name.startswith("words.")], "tensors that no network reads"
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_contract(reader: str, tmp_path: Path) -> None:
-    task, model = made(reader, tmp_path)
+    task, model = make_model(reader, tmp_path)
     idle = ["reader.encoder.pooler"] if reader == "transformer" else []
     check_feature_network(model.inference_net.features, task, allow_idle=idle)
 
 
 def test_the_predicate_is_seen_through_the_head(tmp_path: Path) -> None:
-    task, model = made("bilstm", tmp_path)
+    task, model = make_model("bilstm", tmp_path)
     example = max(task.part("train"), key=task.length)
-    rows = [replace(example, predicate=place) for place in range(3)]
+    rows = [replace(example, predicate=index) for index in range(3)]
     h = model.inference_net.features(task.collate(rows).x)
     assert (h[0] - h[1]).abs().max() > 1e-4 and (h[1] - h[2]).abs().max() > 1e-4
 
@@ -132,38 +132,42 @@ def test_an_epoch_has_the_predicates_of_a_sentence_together() -> None:
     readings = sum(len(set(groups[rows])) for rows in batches)
     assert readings <= 300 + len(batches), "a sentence is read again only where a batch is full"
     assert np.mean([np.ptp(lengths[rows]) for rows in batches]) < 5
-    whole = Epochs(lengths, 16, 1, 1, 0, groups=groups)
-    again = batches_of_pass(whole, 3)
-    assert all((a == b).all() for a, b in zip(batches, again, strict=True))
-    assert (np.concatenate(batches_of_pass(whole, 4)) != np.concatenate(batches)).any()
-    assert all((a == b).all() for a, b in zip(batches, whole.order(3), strict=True))
+    epochs = Epochs(lengths, 16, 1, 1, 0, groups=groups)
+    repeated = batches_of_pass(epochs, 3)
+    assert all((a == b).all() for a, b in zip(batches, repeated, strict=True))
+    assert (np.concatenate(batches_of_pass(epochs, 4)) != np.concatenate(batches)).any()
+    assert all((a == b).all() for a, b in zip(batches, epochs.order(3), strict=True))
 
 
 def test_only_this_network_changes_order_and_batches(task: sp.Task) -> None:
     assert task.groups(task.part("train")) is None and "sentence" not in task.collate(task.part("train")[:2]).x.inputs
 
 
-def test_what_it_needs_is_said(task: sp.Task, tmp_path: Path) -> None:
+def test_missing_requirements_are_config_errors(task: sp.Task, tmp_path: Path) -> None:
     with pytest.raises(sp.ConfigError, match="found no reader; expected one"):
         OneReading(OneReading.Config(), task)
     with pytest.raises(sp.ConfigError, match="have 0"):
-        made("bilstm", tmp_path, task={"type": "tagging", "corpus": "ner"})
+        make_model("bilstm", tmp_path, task={"type": "tagging", "corpus": "ner"})
 
 
-def short(folder: Path) -> dict[str, str]:
+def make_short_arguments(folder: Path) -> dict[str, str]:
     """Arguments of a short run on a few sentences of two predicates."""
     lines = ["Anna\t-\t(ARG0*)\t(ARG0*)", "sent\tsend\t(V*)\t*", "and\t-\t*\t*", "read\tread\t*\t(V*)", ".\t-\t*\t*"]
-    few = folder / "few.conll"
-    few.write_text(("\n".join(lines) + "\n\n") * 6)
-    files = dict.fromkeys(("data", "validation", "test"), str(few))
+    path = folder / "few.conll"
+    path.write_text(("\n".join(lines) + "\n\n") * 6)
+    files = dict.fromkeys(("data", "validation", "test"), str(path))
     return files | {"reading": "sentence", "trainer.epochs": "1", "trainer.epoch_updates": "2"}
 
 
-def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
+def test_a_moved_run_predicts_the_same_singly_and_in_batches(tmp_path: Path) -> None:
     model = tmp_path / "bert"
     model.mkdir()
     save_model(model)
-    arguments = short(tmp_path) | {"encoder": str(model), "energy": "linear_chain", "energy_loss.samples": "2"}
+    arguments = make_short_arguments(tmp_path) | {
+        "encoder": str(model),
+        "energy": "linear_chain",
+        "energy_loss.samples": "2",
+    }
     config = evaluate("srl_seal", arguments)
     assert config["trainer"]["net"]["groups"] == {"*": 20, "features.reader": 1}
     run = trained(config, tmp_path / "run")
@@ -171,37 +175,37 @@ def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
     predictor = sp.load(run.rename(tmp_path / "moved"))
     words = ["Anna", "sent", "and", "read", "it", "."]
     items = [{"words": words[:end], "predicate": p} for end in (6, 5) for p in (1, 3)]
-    together = predictor.predict(items, energy=True)
-    for item, answer in zip(items, together, strict=True):
-        [alone] = predictor.predict([item], energy=True)
-        assert alone["tags"] == answer["tags"] and alone["energy"] == pytest.approx(answer["energy"], abs=1e-4)
+    batched = predictor.predict(items, energy=True)
+    for item, answer in zip(items, batched, strict=True):
+        [single] = predictor.predict([item], energy=True)
+        assert single["tags"] == answer["tags"] and single["energy"] == pytest.approx(answer["energy"], abs=1e-4)
     predictor.save(tmp_path / "net", energy=False)
-    assert [a["tags"] for a in sp.load(tmp_path / "net").predict(items)] == [a["tags"] for a in together]
+    assert [a["tags"] for a in sp.load(tmp_path / "net").predict(items)] == [a["tags"] for a in batched]
 
 
 def test_spacy_reads_each_sentence_once(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy")
-    run = trained("srl_seal", tmp_path / "run", **short(tmp_path), method="cross_entropy")
+    run = trained("srl_seal", tmp_path / "run", **make_short_arguments(tmp_path), method="cross_entropy")
     nlp = spacy.blank("en")
     component = nlp.add_pipe("spen_srl", config={"model": str(run), "predicates": "verbs"})
     reader = component.run().predictor.model.inference_net.features.reader
-    read: list[int] = []
-    reader.register_forward_hook(lambda module, args, out: read.append(len(out)))
+    sizes: list[int] = []
+    reader.register_forward_hook(lambda module, args, out: sizes.append(len(out)))
     words = ["Ann", "sent", "and", "read", "it", "."]
     pos = ["PROPN", "VERB", "CCONJ", "VERB", "PRON", "PUNCT"]
     texts = [[*words[:n], f"word{n}"] for n in (6, 5, 4, 4)]
 
-    def doc(text: list[str]) -> spacy.tokens.Doc:
+    def make_doc(text: list[str]) -> spacy.tokens.Doc:
         return spacy.tokens.Doc(nlp.vocab, text, pos=[*pos[: len(text) - 1], "NOUN"])
 
-    def spans(found: spacy.tokens.Doc) -> list[tuple[int, int, str]]:
-        return [(span.start, span.end, span.label_) for span in found.spans["spen_srl"]]
+    def list_spans(doc: spacy.tokens.Doc) -> list[tuple[int, int, str]]:
+        return [(span.start, span.end, span.label_) for span in doc.spans["spen_srl"]]
 
-    together = list(nlp.pipe([doc(text) for text in texts]))
-    assert read == [3], "four docs, of which two are alike, with two verbs each"
-    for text, found in zip(texts, together, strict=True):
-        alone = nlp(doc(text))
-        assert spans(alone) == spans(found)
+    batched = list(nlp.pipe([make_doc(text) for text in texts]))
+    assert sizes == [3], "four docs, of which two are alike, with two verbs each"
+    for text, doc in zip(texts, batched, strict=True):
+        single = nlp(make_doc(text))
+        assert list_spans(single) == list_spans(doc)
 
 
 # Networks of words
@@ -229,7 +233,7 @@ def test_the_contracts_hold_with_a_reader(network: dict, reader: dict) -> None:
     check_feature_network(model.inference_net.features, task)
 
 
-def test_a_words_vector_ends_in_the_readers(reader: dict) -> None:
+def test_a_words_vector_ends_with_that_of_the_reader(reader: dict) -> None:
     task, model = build_tagger(NETWORKS[1], reader)
     features = model.inference_net.features
     x = task.collate(task.part("train")[:4]).x
@@ -239,21 +243,21 @@ def test_a_words_vector_ends_in_the_readers(reader: dict) -> None:
     assert features.contextual and not build_tagger(NETWORKS[1], None)[1].inference_net.features.contextual
 
 
-def test_a_reader_alone_is_enough_to_look_at(reader: dict) -> None:
-    nothing = {"type": "bilstm", "word_dim": 0, "affix_dim": 0, "hidden": 5}
-    assert build_tagger(nothing, reader)[1].inference_net.features.word_width == 16
+def test_a_reader_alone_is_enough_input(reader: dict) -> None:
+    network = {"type": "bilstm", "word_dim": 0, "affix_dim": 0, "hidden": 5}
+    assert build_tagger(network, reader)[1].inference_net.features.word_width == 16
     with pytest.raises(sp.ConfigError, match="reader are null"):
-        build_tagger(nothing, None)
+        build_tagger(network, None)
 
 
 def test_sentences_of_similar_numbers_of_pieces_are_in_one_batch(reader: dict) -> None:
     """A word of many pieces among short sentences would make all of them long."""
     task, _ = build_tagger({"type": "transformer"} | reader, None)
     words = ["the"] * 6
-    short, long = (task.parse({"words": given}) for given in (words, [*words[1:], "cats"]))
+    few_pieces, many_pieces = (task.parse({"words": sentence}) for sentence in (words, [*words[1:], "cats"]))
     [indexer] = task.indexers.values()
-    pieces = [indexer.index(example.entry.words).ids.size for example in (short, long)]
-    assert [task.length(example) for example in (short, long)] == pieces
+    pieces = [indexer.index(example.entry.words).ids.size for example in (few_pieces, many_pieces)]
+    assert [task.length(example) for example in (few_pieces, many_pieces)] == pieces
     assert pieces[0] < pieces[1]
     plain, _ = build_tagger(NETWORKS[0], None)
     assert plain.length(plain.parse({"words": words})) == 6

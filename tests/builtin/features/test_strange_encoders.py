@@ -1,4 +1,4 @@
-"""Truncated and strange encoder folders are refused in a sentence; attention is ours, and nothing is fetched."""
+"""Truncated and strange encoder folders are rejected with an error; attention is ours, and nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def settings(**values: object) -> Callable[[Path], None]:
+def change_settings(**values: object) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         path = folder / "config.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | values))
@@ -42,11 +42,11 @@ def settings(**values: object) -> Callable[[Path], None]:
     return change
 
 
-def written(name: str, data: bytes) -> Callable[[Path], None]:
+def overwrite(name: str, data: bytes) -> Callable[[Path], None]:
     return lambda folder: (folder / name).write_bytes(data) and None
 
 
-def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+def change_weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
         path = folder / "model.safetensors"
         tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}
@@ -56,7 +56,7 @@ def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Pa
     return damage
 
 
-def cut(name: str) -> Callable[[Path], None]:
+def truncate(name: str) -> Callable[[Path], None]:
     def damage(folder: Path) -> None:
         data = (folder / name).read_bytes()
         (folder / name).write_bytes(data[: len(data) // 2])
@@ -64,7 +64,7 @@ def cut(name: str) -> Callable[[Path], None]:
     return damage
 
 
-def pickled(folder: Path) -> None:
+def replace_by_pickle(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     torch.save({}, folder / "pytorch_model.bin")
 
@@ -72,46 +72,49 @@ def pickled(folder: Path) -> None:
 WORDS = "embeddings.word_embeddings.weight"
 LAST = "encoder.layer.1.output.dense.weight"
 STRANGE = {
-    "cut weights": (cut("model.safetensors"), "."),
+    "cut weights": (truncate("model.safetensors"), "."),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), r"model\.safetensors"),
-    "a pickle": (pickled, r"model\.safetensors"),
-    "cut config": (cut("config.json"), r"config\.json"),
-    "empty config": (written("config.json", b""), r"config\.json"),
-    "a list": (written("config.json", b"[]"), "model_type"),
-    "deep config": (written("config.json", b'{"a":' * 100_000), "."),
-    "empty table": (written("config.json", b"{}"), "."),
-    "deep tokeniser": (written("tokenizer.json", b"[" * 100_000), "."),
-    "strange tokeniser": (written("tokenizer.json", b'{"model": {"type": "None"}}'), "."),
-    "tokeniser's settings": (written("tokenizer_config.json", b"[1]"), "."),
-    "type": (settings(model_type="nothing"), "nothing"),
-    "code": (settings(model_type="mine", auto_map={"AutoConfig": "mine.Mine"}), "custom code, which is never run"),
-    "no heads": (settings(num_attention_heads=0), "."),
-    "text": (settings(hidden_size="16"), "."),
-    "list": (settings(vocab_size=[3]), "."),
-    "negative": (settings(hidden_size=-16), "."),
-    "other size": (settings(hidden_size=32), "."),
-    "missing layer": (settings(num_hidden_layers=3), "found no weights for encoder.layer.2"),
-    "memory": (settings(hidden_size=10**12), "."),
-    "activation": (settings(hidden_act="nothing"), "."),
-    "padding": (settings(pad_token_id=10**6), "."),
-    "positions": (settings(max_position_embeddings="many"), "."),
-    "quantised": (settings(quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
-    "NaN": (weights(lambda w: w[LAST].fill_(torch.nan)), f"numbers in {LAST} that are NaN or infinite"),
-    "one lacks": (weights(lambda w: w.pop(LAST)), f"found no weights for {LAST}"),
-    "fewer words": (weights(lambda w: w.update({WORDS: w[WORDS][:3]})), "."),
+    "a pickle": (replace_by_pickle, r"model\.safetensors"),
+    "cut config": (truncate("config.json"), r"config\.json"),
+    "empty config": (overwrite("config.json", b""), r"config\.json"),
+    "a list": (overwrite("config.json", b"[]"), "model_type"),
+    "deep config": (overwrite("config.json", b'{"a":' * 100_000), "."),
+    "empty table": (overwrite("config.json", b"{}"), "."),
+    "deep tokeniser": (overwrite("tokenizer.json", b"[" * 100_000), "."),
+    "strange tokeniser": (overwrite("tokenizer.json", b'{"model": {"type": "None"}}'), "."),
+    "tokeniser's settings": (overwrite("tokenizer_config.json", b"[1]"), "."),
+    "type": (change_settings(model_type="nothing"), "nothing"),
+    "code": (
+        change_settings(model_type="mine", auto_map={"AutoConfig": "mine.Mine"}),
+        "custom code, which is never run",
+    ),
+    "no heads": (change_settings(num_attention_heads=0), "."),
+    "text": (change_settings(hidden_size="16"), "."),
+    "list": (change_settings(vocab_size=[3]), "."),
+    "negative": (change_settings(hidden_size=-16), "."),
+    "other size": (change_settings(hidden_size=32), "."),
+    "missing layer": (change_settings(num_hidden_layers=3), "found no weights for encoder.layer.2"),
+    "memory": (change_settings(hidden_size=10**12), "."),
+    "activation": (change_settings(hidden_act="nothing"), "."),
+    "padding": (change_settings(pad_token_id=10**6), "."),
+    "positions": (change_settings(max_position_embeddings="many"), "."),
+    "quantised": (change_settings(quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
+    "NaN": (change_weights(lambda w: w[LAST].fill_(torch.nan)), f"numbers in {LAST} that are NaN or infinite"),
+    "one lacks": (change_weights(lambda w: w.pop(LAST)), f"found no weights for {LAST}"),
+    "fewer words": (change_weights(lambda w: w.update({WORDS: w[WORDS][:3]})), "."),
     "more pieces": (
-        written("vocab.txt", "\n".join(f"w{i}" for i in range(99)).encode()),
+        overwrite("vocab.txt", "\n".join(f"w{i}" for i in range(99)).encode()),
         "pieces in the tokeniser and 14 in the encoder",
     ),
 }
 
 
-@pytest.mark.parametrize(("damage", "says"), STRANGE.values(), ids=STRANGE)
-def test_a_strange_folder_is_a_sentence(model: Path, damage: Callable[[Path], None], says: str) -> None:
+@pytest.mark.parametrize(("damage", "message"), STRANGE.values(), ids=STRANGE)
+def test_a_strange_folder_is_a_config_error(model: Path, damage: Callable[[Path], None], message: str) -> None:
     damage(model)
-    with pytest.raises(ConfigError, match=rf"(?s)features\.model: found .*could not be loaded \(.*{says}") as caught:
+    with pytest.raises(ConfigError, match=rf"(?s)features\.model: found .*could not be loaded \(.*{message}") as error:
         load(str(model))
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -126,41 +129,41 @@ def test_a_strange_folder_is_a_sentence(model: Path, damage: Callable[[Path], No
         {"output_attentions": True},
     ],
 )
-def test_attention_is_ours_and_code_is_left_alone(model: Path, tmp_path: Path, values: dict[str, object]) -> None:
-    settings(**values)(model)
+def test_attention_is_ours_and_code_is_never_run(model: Path, tmp_path: Path, values: dict[str, object]) -> None:
+    change_settings(**values)(model)
     (model / "code.py").write_text("raise AssertionError('code was run')\n")
     (model / "adapter_config.json").write_text('{"base_model_name_or_path": "somebody/else", "peft_type": "LORA"}')
     for attention in ("eager", "sdpa"):
         encoder, _ = load(str(model), attention)
         configs = [encoder.config, *(part.config for part in encoder.modules() if hasattr(part, "config"))]
         assert {config._attn_implementation for config in configs} == {attention}
-        encoder.config.save_pretrained(tmp_path / attention)  # as a run does
+        encoder.config.save_pretrained(tmp_path / attention)  # as runs do
 
 
 @pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])
-def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
-    found = rf"features\.model: found {path!r}, which does not exist; expected a folder made by save_pretrained"
-    with pytest.raises(ConfigError, match=found):
+def test_a_path_without_a_folder_is_not_looked_up_on_the_hub(path: str) -> None:
+    message = rf"features\.model: found {path!r}, which does not exist; expected a folder made by save_pretrained"
+    with pytest.raises(ConfigError, match=message):
         load(path)
 
 
 def test_a_misspelt_short_name_is_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> None:
+    def fail(*_: object) -> None:
         raise OSError("no such model")
 
-    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._read", fails)
+    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._read", fail)
     with pytest.raises(ConfigError, match=r"found 'minlm', which could not be loaded .*Did you mean 'minilm'\?"):
         load("minlm")
 
 
-def test_a_run_folders_encoder_is_not_drawn_and_keeps_its_tied_weights(tmp_path: Path, monkeypatch) -> None:
+def test_the_encoder_of_a_run_is_not_initialised_and_keeps_tied_weights(tmp_path: Path, monkeypatch) -> None:
     sizes = {"d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
     config = BartConfig(vocab_size=20, max_position_embeddings=20, pad_token_id=1, **sizes, **heads)
     BartModel(config).save_pretrained(tmp_path)
     words = WordLevel({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}, unk_token="<unk>")
     PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words), pad_token="<pad>").save_pretrained(tmp_path)
-    whole, _ = load(str(tmp_path))
+    full, _ = load(str(tmp_path))
     (tmp_path / WEIGHTLESS).touch()
 
     def refuse(*_: object, **__: object) -> None:
@@ -169,7 +172,7 @@ def test_a_run_folders_encoder_is_not_drawn_and_keeps_its_tied_weights(tmp_path:
     monkeypatch.setattr(torch.nn.init, "normal_", refuse)
     empty, _ = load(str(tmp_path))
     assert empty.encoder.embed_tokens.weight is empty.decoder.embed_tokens.weight is empty.shared.weight
-    assert [*dict(empty.named_parameters())] == [*dict(whole.named_parameters())]
+    assert [*dict(empty.named_parameters())] == [*dict(full.named_parameters())]
     assert not any(weight.any() for weight in empty.parameters())
-    for (name, ours), theirs in zip(empty.named_buffers(), whole.buffers(), strict=True):
-        assert torch.equal(ours, theirs), name
+    for (name, buffer), expected_buffer in zip(empty.named_buffers(), full.buffers(), strict=True):
+        assert torch.equal(buffer, expected_buffer), name

@@ -1,4 +1,4 @@
-"""Tokenisers of many kinds: spaces before words, texts without pieces, characters without any, and long texts."""
+"""Tokenisers of many kinds: spaces before words, texts and characters without pieces, and long texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, find_longest, load
 from spen_plugins.builtin.features.transformer import Transformer
-from tests.builtin.features.test_encoders import ready
+from tests.builtin.features.test_encoders import build_network
 from tests.loaded import loaded
 
 WORDS = ["the", "coach", "didn't", "sing", "12"]
@@ -25,10 +25,10 @@ END = "<|endoftext|>"
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 
 
-def bytes_of(before: Any, normalizer: Any = None) -> Tokenizer:
-    """A byte-level tokeniser that has learned the words above."""
+def train_byte_tokenizer(pre_tokenizer: Any, normalizer: Any = None) -> Tokenizer:
+    """A byte-level tokeniser trained on the words above."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = before
+    tokenizer.pre_tokenizer = pre_tokenizer
     if normalizer is not None:
         tokenizer.normalizer = normalizer
     alphabet = ByteLevel.alphabet()
@@ -37,7 +37,7 @@ def bytes_of(before: Any, normalizer: Any = None) -> Tokenizer:
     return tokenizer
 
 
-def marked(scheme: str) -> Tokenizer:
+def make_marked(scheme: str) -> Tokenizer:
     """A tokeniser of single letters that marks spaces."""
     letters = ["▁", *sorted(set("".join(WORDS)))]
     tokenizer = Tokenizer(models.Unigram([(END, 0.0), *((letter, -1.0) for letter in letters)], 0))
@@ -45,7 +45,7 @@ def marked(scheme: str) -> Tokenizer:
     return tokenizer
 
 
-def save(tokenizer: Tokenizer, folder: Path, kind: str | None = None) -> str:
+def save_encoder(tokenizer: Tokenizer, folder: Path, kind: str | None = None) -> str:
     """A folder of a small encoder with this tokeniser, read by transformers' class `kind`."""
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=20, **SIZES)).save_pretrained(
@@ -57,36 +57,39 @@ def save(tokenizer: Tokenizer, folder: Path, kind: str | None = None) -> str:
     return str(folder)
 
 
-def plain(**options: Any) -> ByteLevel:
+def make_byte_level(**options: Any) -> ByteLevel:
     return ByteLevel(add_prefix_space=False, **options)
 
 
 GLUED: dict[str, tuple[Callable[[], Tokenizer], str | None]] = {
-    "bytes": (lambda: bytes_of(plain()), None),
-    "bytes of a class": (lambda: bytes_of(plain()), "GPT2Tokenizer"),
-    "normalised": (lambda: bytes_of(plain(), normalizers.Sequence([normalizers.NFC(), normalizers.Strip()])), None),
+    "bytes": (lambda: train_byte_tokenizer(make_byte_level()), None),
+    "bytes of a class": (lambda: train_byte_tokenizer(make_byte_level()), "GPT2Tokenizer"),
+    "normalised": (
+        lambda: train_byte_tokenizer(make_byte_level(), normalizers.Sequence([normalizers.NFC(), normalizers.Strip()])),
+        None,
+    ),
     "split": (
-        lambda: bytes_of(
-            Sequence([Split(Regex(r"'t|\s?[^\W\d]+|\s?\d+|\W"), "isolated"), plain(use_regex=False)]),
+        lambda: train_byte_tokenizer(
+            Sequence([Split(Regex(r"'t|\s?[^\W\d]+|\s?\d+|\W"), "isolated"), make_byte_level(use_regex=False)]),
             normalizers.NFC(),
         ),
         None,
     ),
-    "split by a class": (lambda: bytes_of(plain(), normalizers.NFC()), "Qwen2Tokenizer"),
-    "digits": (lambda: bytes_of(Sequence([Digits(individual_digits=True), plain()])), None),
-    "spaces": (lambda: marked("never"), None),
+    "split by a class": (lambda: train_byte_tokenizer(make_byte_level(), normalizers.NFC()), "Qwen2Tokenizer"),
+    "digits": (lambda: train_byte_tokenizer(Sequence([Digits(individual_digits=True), make_byte_level()])), None),
+    "spaces": (lambda: make_marked("never"), None),
 }
 
 
 @pytest.mark.parametrize(("make", "kind"), GLUED.values(), ids=GLUED)
 def test_words_are_read_as_after_a_space(tmp_path: Path, make: Callable[[], Tokenizer], kind: str | None) -> None:
-    """As they would be in a text; saved with a run, the tokeniser reads the same."""
+    """Words are read as in a text, also after the tokeniser was saved with a run."""
     raw = PreTrainedTokenizerFast(tokenizer_object=make())
-    _, tokenizer = load(save(make(), tmp_path / "model", kind))
+    _, tokenizer = load(save_encoder(make(), tmp_path / "model", kind))
     pieces = tokenizer(WORDS, is_split_into_words=True)["input_ids"]
     if kind is None:
-        before = len(raw(WORDS[0])["input_ids"])
-        assert pieces == raw(" ".join([WORDS[0], *WORDS]))["input_ids"][before:]
+        prefix_length = len(raw(WORDS[0])["input_ids"])
+        assert pieces == raw(" ".join([WORDS[0], *WORDS]))["input_ids"][prefix_length:]
         assert pieces != raw(WORDS, is_split_into_words=True)["input_ids"]
     assert pieces == [piece for word in WORDS for piece in tokenizer([word], is_split_into_words=True)["input_ids"]]
     if kind is not None:
@@ -98,35 +101,35 @@ def test_words_are_read_as_after_a_space(tmp_path: Path, make: Callable[[], Toke
         assert tokenizer(WORDS, is_split_into_words=True)["input_ids"] == pieces
 
 
-RIGHT: dict[str, Callable[[], Tokenizer]] = {
-    "prefix": lambda: bytes_of(ByteLevel(add_prefix_space=True)),
-    "without spaces": lambda: bytes_of(Sequence([Whitespace(), plain()])),
-    "first": lambda: marked("first"),
-    "always": lambda: marked("always"),
+CORRECT: dict[str, Callable[[], Tokenizer]] = {
+    "prefix": lambda: train_byte_tokenizer(ByteLevel(add_prefix_space=True)),
+    "without spaces": lambda: train_byte_tokenizer(Sequence([Whitespace(), make_byte_level()])),
+    "first": lambda: make_marked("first"),
+    "always": lambda: make_marked("always"),
 }
 
 
-@pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
-def test_a_tokeniser_that_reads_words_so_stays_as_it_is(tmp_path: Path, make: Callable[[], Tokenizer]) -> None:
-    _, tokenizer = load(save(make(), tmp_path))
-    wanted = PreTrainedTokenizerFast.from_pretrained(tmp_path)
-    assert tokenizer.backend_tokenizer.to_str() == wanted.backend_tokenizer.to_str()
+@pytest.mark.parametrize("make", CORRECT.values(), ids=CORRECT)
+def test_a_tokeniser_that_reads_words_after_a_space_is_kept(tmp_path: Path, make: Callable[[], Tokenizer]) -> None:
+    _, tokenizer = load(save_encoder(make(), tmp_path))
+    expected = PreTrainedTokenizerFast.from_pretrained(tmp_path)
+    assert tokenizer.backend_tokenizer.to_str() == expected.backend_tokenizer.to_str()
 
 
-def test_a_tokeniser_that_can_t_read_words_so_is_a_config_error(
+def test_a_tokeniser_that_cannot_read_words_after_a_space_is_a_config_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spen_plugins.builtin.features.pretrained._glues_words", lambda fast: True)
     with pytest.raises(sp.ConfigError, match="ignores the spaces between the words"):
-        load(save(bytes_of(plain()), tmp_path))
+        load(save_encoder(train_byte_tokenizer(make_byte_level()), tmp_path))
 
 
-def without_specials(folder: Path) -> str:
+def save_without_specials(folder: Path) -> str:
     """A BERT whose tokeniser adds no special pieces."""
     tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0, END: 1, "the": 2, "coach": 3}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = Whitespace()
-    return save(tokenizer, folder)
+    return save_encoder(tokenizer, folder)
 
 
 EMPTY = {"frozen": (0, 0.0), "stored": (1, 1.0), "all stored": ("all", 1.0)}
@@ -135,34 +138,34 @@ EMPTY = {"frozen": (0, 0.0), "stored": (1, 1.0), "all stored": ("all", 1.0)}
 @pytest.mark.parametrize(("frozen", "gib"), EMPTY.values(), ids=EMPTY)
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_a_text_without_pieces_is_read(tmp_path: Path, pooling: str, frozen: int | str, gib: float) -> None:
-    """Alone and among others, which may have windows."""
+    """Alone and in a batch with texts that may have windows."""
     texts = loaded("text", corpus="sample")
-    fields = {"model": without_specials(tmp_path), "pooling": pooling, "dropout": 0.0}
-    network = ready(texts, Transformer, **fields, frozen=frozen, store_gib=gib)
-    unstored = ready(texts, Transformer, **fields)
+    fields = {"model": save_without_specials(tmp_path), "pooling": pooling, "dropout": 0.0}
+    network = build_network(texts, Transformer, **fields, frozen=frozen, store_gib=gib)
+    unstored = build_network(texts, Transformer, **fields)
     examples = [texts.parse(text) for text in ("", "the coach", "", "the coach " * 30)]
     for part in network.modules():
         if isinstance(part, torch.nn.Dropout):
             part.p = 0.0
     network.train()
     with torch.no_grad():
-        wanted = unstored(texts.collate(examples).x)
+        expected = unstored(texts.collate(examples).x)
         for _ in range(2):
-            torch.testing.assert_close(network(texts.collate(examples).x), wanted)
-        for row, example in zip(wanted, examples, strict=True):
+            torch.testing.assert_close(network(texts.collate(examples).x), expected)
+        for row, example in zip(expected, examples, strict=True):
             torch.testing.assert_close(network(texts.collate([example]).x)[0], row)
         states = unstored.encoder(input_ids=torch.tensor([[1]])).last_hidden_state
-    assert wanted.isfinite().all()
-    torch.testing.assert_close(wanted[0], states[0, 0])
+    assert expected.isfinite().all()
+    torch.testing.assert_close(expected[0], states[0, 0])
 
 
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_a_sentence_without_pieces_is_read(task: sp.Task, tmp_path: Path, pooling: str) -> None:
-    network = ready(task, Transformer, model=without_specials(tmp_path), pooling=pooling)
+    network = build_network(task, Transformer, model=save_without_specials(tmp_path), pooling=pooling)
     item = network.indexer()[1].index(["\x01", "\x02"])
     assert item.ids.tolist() == [[1]] and item.owner.tolist() == [[-1]] and item.first.tolist() == [0, 0]
     words = [["\x01", "\x02"], ["the", "coach", "the"]]
-    x = task.collate([task.parse({"words": some, "predicate": 0}) for some in words]).x
+    x = task.collate([task.parse({"words": sentence, "predicate": 0}) for sentence in words]).x
     with torch.no_grad():
         assert network(x).isfinite().all()
 
@@ -181,7 +184,7 @@ def test_a_tokeniser_without_an_unknown_piece_is_a_config_error(tmp_path: Path, 
     tokenizer = Tokenizer(model())
     tokenizer.pre_tokenizer = Whitespace()
     with pytest.raises(sp.ConfigError, match=r"could not be loaded \(.*(?i:unk)"):
-        load(save(tokenizer, tmp_path))
+        load(save_encoder(tokenizer, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -208,8 +211,10 @@ def test_the_longest_sentence_is_read(kind: str, room: int) -> None:
         assert encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.shape[1] == room
 
 
-def test_equal_tokenisers_with_other_special_pieces_are_read_apart(tmp_path: Path) -> None:
+def test_equal_tokenisers_with_other_special_pieces_are_kept_apart(tmp_path: Path) -> None:
     """The piece of an empty text is one of them."""
-    made = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2}))
-    indexers = [PieceIndexer(end, PreTrainedTokenizerFast(tokenizer_object=made, eos_token=end), 9) for end in "bc"]
+    tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1, "c": 2}))
+    indexers = [
+        PieceIndexer(end, PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end), 9) for end in "bc"
+    ]
     assert [indexer.index([]).ids.item() for indexer in indexers] == [1, 2]

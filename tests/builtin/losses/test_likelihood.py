@@ -19,7 +19,7 @@ from tests.loaded import trained
 ENERGIES = [(ToyLabels, Local), (ToyTags, Local), (ToyTags, LinearChain)]
 
 
-def parts(toy, cls, n: int = 3):
+def make_parts(toy, cls, n: int = 3):
     torch.manual_seed(0)
     task = toy()
     energy = cls(cls.Config(), task, ToyFeatures(task)).double().eval()
@@ -28,7 +28,7 @@ def parts(toy, cls, n: int = 3):
     return task, energy, collate(task, task.part("train")[:n])
 
 
-def all_outputs(task, batch, row: int) -> torch.Tensor:
+def list_outputs(task, batch, row: int) -> torch.Tensor:
     """Every discrete y of one row, `(1, output, *variables)`, zero on padding."""
     shape = batch.gold.shape[2:]
     if len(shape) == 1:
@@ -40,54 +40,54 @@ def all_outputs(task, batch, row: int) -> torch.Tensor:
     return y.unsqueeze(0)
 
 
-def by_enumeration(task, energy, batch):
-    """Per row all outputs and their energies."""
+def enumerate_energies(task, energy, batch):
+    """Yields each row with all its outputs and their energies."""
     for row in range(len(batch)):
-        y = all_outputs(task, batch, row)
+        y = list_outputs(task, batch, row)
         yield row, y, energy.at(batch.x)(y.expand(len(batch), *y.shape[1:]))[row]
 
 
 @pytest.mark.parametrize(("toy", "cls"), ENERGIES)
 def test_the_energy_learns_minus_ln_p(toy, cls) -> None:
-    task, energy, batch = parts(toy, cls)
+    task, energy, batch = make_parts(toy, cls)
     net = Independent(Independent.Config(), task, ToyFeatures(task)).double()
     bound = energy.at(batch.x)
-    found = Likelihood(Likelihood.Config(), task)(bound, batch, net(batch.x))
-    for row, y, energies in by_enumeration(task, energy, batch):
+    losses = Likelihood(Likelihood.Config(), task)(bound, batch, net(batch.x))
+    for row, y, energies in enumerate_energies(task, energy, batch):
         gold = (y[0] == batch.gold[row]).flatten(1).all(1)
         assert gold.sum() == 1
-        torch.testing.assert_close(found[row], -torch.log_softmax(-energies, 0)[gold][0])
+        torch.testing.assert_close(losses[row], -torch.log_softmax(-energies, 0)[gold][0])
 
 
 @pytest.mark.parametrize(("toy", "cls"), ENERGIES)
 def test_the_net_learns_the_divergence_from_p(toy, cls) -> None:
-    task, energy, batch = parts(toy, cls)
+    task, energy, batch = make_parts(toy, cls)
     net = Independent(Independent.Config(), task, ToyFeatures(task)).double()
     bound, proposal = energy.at(batch.x), net(batch.x)
     terms = Likelihood(Likelihood.Config(), task).net_terms(bound, batch, proposal)
-    found = sum(terms.values()) + bound.log_z()
-    for row, y, energies in by_enumeration(task, energy, batch):
+    divergences = sum(terms.values()) + bound.log_z()
+    for row, y, energies in enumerate_energies(task, energy, batch):
         log_q = proposal.log_prob(y.expand(len(batch), *y.shape[1:]))[row]
         log_p = torch.log_softmax(-energies, 0)
-        torch.testing.assert_close(found[row], (log_q.exp() * (log_q - log_p)).sum())
+        torch.testing.assert_close(divergences[row], (log_q.exp() * (log_q - log_p)).sum())
         torch.testing.assert_close(log_q.exp().sum(), torch.ones((), dtype=torch.double))
 
 
 @pytest.mark.parametrize(("toy", "cls"), ENERGIES)
-def test_marginals_are_those_of_all_outputs_and_the_net_learns_them(toy, cls) -> None:
-    task, energy, batch = parts(toy, cls)
+def test_marginals_are_over_all_outputs_and_the_net_learns_them(toy, cls) -> None:
+    task, energy, batch = make_parts(toy, cls)
     net = Independent(Independent.Config(), task, ToyFeatures(task)).double()
     bound, proposal = energy.at(batch.x), net(batch.x)
-    found = Likelihood(Likelihood.Config(marginals=True), task).net_terms(bound, batch, proposal)
-    for row, y, energies in by_enumeration(task, energy, batch):
+    terms = Likelihood(Likelihood.Config(marginals=True), task).net_terms(bound, batch, proposal)
+    for row, y, energies in enumerate_energies(task, energy, batch):
         p = torch.softmax(-energies, 0)
         torch.testing.assert_close(bound.marginals()[row, 0], torch.einsum("n,n...->...", p, y[0]))
         log_q = proposal.log_prob(y.expand(len(batch), *y.shape[1:]))[row]
-        torch.testing.assert_close(found["distillation"][row], -(p * log_q).sum())
+        torch.testing.assert_close(terms["distillation"][row], -(p * log_q).sum())
 
 
 def test_without_entropy_the_net_minimises_the_energy() -> None:
-    task, energy, batch = parts(ToyTags, LinearChain)
+    task, energy, batch = make_parts(ToyTags, LinearChain)
     proposal = Independent(Independent.Config(), task, ToyFeatures(task)).double()(batch.x)
     bound = energy.at(batch.x)
     terms = Likelihood(Likelihood.Config(entropy=0.0), task).net_terms(bound, batch, proposal)
@@ -95,7 +95,7 @@ def test_without_entropy_the_net_minimises_the_energy() -> None:
     torch.testing.assert_close(terms["energy"], bound(proposal.mean)[:, 0])
 
 
-def test_energies_without_ln_z_and_real_outputs_are_refused() -> None:
+def test_energies_without_ln_z_and_real_outputs_are_rejected() -> None:
     class Other(sp.Energy):
         def forward(self, features, y):
             return y.flatten(2).sum(-1)
@@ -111,7 +111,7 @@ def test_energies_without_ln_z_and_real_outputs_are_refused() -> None:
 
 
 def test_ln_z_keeps_full_precision_under_autocast() -> None:
-    _, energy, batch = parts(ToyTags, LinearChain)
+    _, energy, batch = make_parts(ToyTags, LinearChain)
     energy.float()
     energy.pairs.data *= 20
     y = batch.gold.float()
@@ -124,29 +124,29 @@ def test_ln_z_keeps_full_precision_under_autocast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "more", "says"),
+    ("config", "settings", "message"),
     [
         ("names", {"energy": "skip_chain"}, r"Sum has no closed-form sum over all outputs; .* requires.* linear_chain"),
         ("srl_seal", {"energy": "self_attention"}, "SelfAttention has no closed-form sum over all outputs"),
         ("srl_seal", {"energy.features.type": "shared"}, "would change the fixed energy"),
     ],
 )
-def test_energies_that_cannot_teach_are_refused_before_training(config, more, says, tmp_path: Path) -> None:
-    with pytest.raises(sp.ConfigError, match=says):
-        trained(config, tmp_path / "run", method="static_crf", **more)
+def test_energies_that_cannot_teach_are_rejected_before_training(config, settings, message, tmp_path: Path) -> None:
+    with pytest.raises(sp.ConfigError, match=message):
+        trained(config, tmp_path / "run", method="static_crf", **settings)
     assert not (tmp_path / "run" / "history.jsonl").exists()
 
 
-def test_a_crf_teaches_and_keeps_every_bit_where_it_is_fixed(tmp_path: Path) -> None:
-    small = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1", "features.hidden": "8"}
+def test_a_crf_teaches_and_its_weights_stay_the_same_where_it_is_fixed(tmp_path: Path) -> None:
+    settings = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1", "features.hidden": "8"}
     for config in ("srl_seal", "names"):
-        first = trained(config, tmp_path / config, **small)
+        first = trained(config, tmp_path / config, **settings)
         learning, teaching = sp.RunFolder(first).history()
         assert (learning["stage"], teaching["stage"]) == ("energy", "seal")
         assert {f"inference_net.{name}" for name in ("energy", "entropy", "cross_entropy")} <= teaching["losses"].keys()
-    small |= {"init.energy": str(first), "trainer.energy_epochs": "0", "trainer.energy_dropout": "true"}
-    second = trained("names", tmp_path / "second", **small)
-    before, after = (sp.RunFolder(folder).weights() for folder in (first, second))
-    energies = [name for name in before if name.startswith("energy.")]
-    assert energies and all(torch.equal(before[name], after[name]) for name in energies)
+    settings |= {"init.energy": str(first), "trainer.energy_epochs": "0", "trainer.energy_dropout": "true"}
+    second = trained("names", tmp_path / "second", **settings)
+    first_weights, second_weights = (sp.RunFolder(folder).weights() for folder in (first, second))
+    energies = [name for name in first_weights if name.startswith("energy.")]
+    assert energies and all(torch.equal(first_weights[name], second_weights[name]) for name in energies)
     assert [stage["stage"] for stage in sp.RunFolder(second).history()] == ["seal"]

@@ -28,25 +28,25 @@ TAGS = {
     "bio": ["O", "B-A", "I-A", "I-B"],
     "bioes": ["I-Y", "O", "B-X", "S-X", "E-X", "E-Y", "B-Y"],
 }
-"""Tags of spans that can't begin, and of some that are one or two words long, are among them."""
+"""Some tags belong to spans that can't begin, others to spans that are one or two words long."""
 LENGTHS = [4, 1, 3, 2]
 MASK = torch.arange(4) < torch.tensor(LENGTHS).unsqueeze(1)
 
 
-def sequences(tags: list[str], scheme: str, length: int) -> list[tuple[int, ...]]:
-    """All that the scheme allows, by the reader's rules, which know nothing of tables."""
+def list_sequences(tags: list[str], scheme: str, length: int) -> list[tuple[int, ...]]:
+    """All sequences that the scheme allows, by the rules of the reader, which don't use tables of transitions."""
 
-    def allowed(path: tuple[int, ...]) -> bool:
+    def is_allowed(path: tuple[int, ...]) -> bool:
         try:
             spans([tags[i] for i in path], scheme)
         except BrokenTags:
             return False
         return True
 
-    return [path for path in product(range(len(tags)), repeat=length) if scheme == "none" or allowed(path)]
+    return [path for path in product(range(len(tags)), repeat=length) if scheme == "none" or is_allowed(path)]
 
 
-def proposal(kind: str, scheme: str, constrained: bool = True) -> sp.Proposal:
+def make_proposal(kind: str, scheme: str, constrained: bool = True) -> sp.Proposal:
     torch.manual_seed(len(scheme))
     tags = TAGS[scheme]
     logits = 2 * torch.randn(len(LENGTHS), 1, max(LENGTHS), len(tags), dtype=torch.double)
@@ -64,14 +64,14 @@ def proposal(kind: str, scheme: str, constrained: bool = True) -> sp.Proposal:
     [("independent", scheme, True) for scheme in TAGS] + [("crf", scheme, c) for scheme in TAGS for c in (True, False)],
 )
 def test_k_best_sequences(kind: str, scheme: str, constrained: bool, k: int) -> None:
-    p = proposal(kind, scheme, constrained)
+    p = make_proposal(kind, scheme, constrained)
     y, log_q = p.k_best(k)
     assert y.shape == (len(LENGTHS), k, *p.logits.shape[2:]) and not y.requires_grad
-    held = scheme if kind == "independent" or constrained else "none"
+    scheme_of_paths = scheme if kind == "independent" or constrained else "none"
     for row, length in enumerate(LENGTHS):
-        every = sequences(TAGS[scheme], held, length)
-        tags = torch.zeros(1, len(every), 4, dtype=torch.long)
-        tags[0, :, :length] = torch.tensor(every)
+        paths = list_sequences(TAGS[scheme], scheme_of_paths, length)
+        tags = torch.zeros(1, len(paths), 4, dtype=torch.long)
+        tags[0, :, :length] = torch.tensor(paths)
         all_y = p.space.one_hot(tags.expand(len(LENGTHS), -1, -1), MASK).double()
         all_log_q = p.log_prob(all_y)[row]
         order = all_log_q.argsort(descending=True)[:k]
@@ -85,7 +85,7 @@ def test_k_best_sequences(kind: str, scheme: str, constrained: bool, k: int) -> 
 
 @pytest.mark.parametrize("kind", ["independent", "crf"])
 def test_padding_does_not_matter(kind: str) -> None:
-    p = proposal(kind, "bio")
+    p = make_proposal(kind, "bio")
     junk = torch.full((len(LENGTHS), 1, 3, p.logits.shape[-1]), 9.0, dtype=torch.double)
     mask = torch.cat([MASK, torch.zeros(len(LENGTHS), 3, dtype=torch.bool)], 1)
     longer = replace(p, logits=torch.cat([p.logits, junk], 2), mask=mask, _kept={})
@@ -94,16 +94,18 @@ def test_padding_does_not_matter(kind: str) -> None:
     torch.testing.assert_close(log_q, long_log_q)
 
 
-def test_many_tags_and_ranks_agree_with_another_way_to_the_same_paths() -> None:
+def test_many_tags_and_ranks_have_the_same_paths_as_a_chain() -> None:
     """A chain of zero transitions is no chain: more tags than k, and more ranks than tags."""
     torch.manual_seed(0)
     logits = torch.randn(3, 1, 12, 40, dtype=torch.double)
     space = sp.TagSequence([str(i) for i in range(40)])
     chain = Chain(*(torch.zeros(*shape, dtype=torch.double) for shape in [(40, 40), (40,), (40,)]))
     for k in (7, 64):
-        ours, theirs = (p.k_best(k) for p in (space.independent(logits), CrfProposal(space, logits, chain=chain)))
-        for one, other in zip(ours, theirs, strict=True):
-            torch.testing.assert_close(one, other)
+        independent_best, chain_best = (
+            p.k_best(k) for p in (space.independent(logits), CrfProposal(space, logits, chain=chain))
+        )
+        for values, chain_values in zip(independent_best, chain_best, strict=True):
+            torch.testing.assert_close(values, chain_values)
 
 
 def test_k_best_sets_of_many_labels_are_all_different() -> None:
@@ -118,16 +120,16 @@ def test_k_best_sets_of_many_labels_are_all_different() -> None:
 # The net
 
 
-def independent(task: sp.Task) -> Independent:
+def make_independent(task: sp.Task) -> Independent:
     torch.manual_seed(0)
     return Independent(Independent.Config(), task, ToyFeatures(task))
 
 
-def every_output(space: sp.LabelSet | sp.TagSequence, length: int) -> torch.Tensor:
+def list_outputs(space: sp.LabelSet | sp.TagSequence, length: int) -> torch.Tensor:
     """`(1, output, *variables)`, for examples without padding."""
     if isinstance(space, sp.LabelSet):
         return torch.tensor(list(product([0.0, 1.0], repeat=len(space.labels)))).unsqueeze(0)
-    return space.one_hot(torch.tensor(sequences(space.tags, space.scheme, length)).unsqueeze(0), None).float()
+    return space.one_hot(torch.tensor(list_sequences(space.tags, space.scheme, length)).unsqueeze(0), None).float()
 
 
 @pytest.mark.parametrize(("toy", "energy"), [(ToyLabels, Local), (ToyTags, LinearChain)])
@@ -135,29 +137,29 @@ def test_the_lowest_energy_of_the_k_best_wins(toy: type, energy: type) -> None:
     task = toy()
     lengths = [task.length(example) for example in task.part("train")]
     batch = task.collate([e for e in task.part("train") if task.length(e) == max(set(lengths), key=lengths.count)][:3])
-    net, bound = independent(task), energy(energy.Config(), task, ToyFeatures(task)).at(batch.x)
+    net, bound = make_independent(task), energy(energy.Config(), task, ToyFeatures(task)).at(batch.x)
     plain = net(batch.x)
-    every = every_output(task.space, batch.gold.shape[2]).expand(3, -1, *batch.gold.shape[2:])
-    order = plain.log_prob(every).argsort(descending=True)
+    all_outputs = list_outputs(task.space, batch.gold.shape[2]).expand(3, -1, *batch.gold.shape[2:])
+    order = plain.log_prob(all_outputs).argsort(descending=True)
     changed = 0
-    for k in (1, 2, 4, every.shape[1] + 3):
+    for k in (1, 2, 4, all_outputs.shape[1] + 3):
         net_of_k = Rerank(Rerank.Config(k=k), task, net=net).eval()
-        found = net_of_k(batch.x, bound)
-        decided = task.decode(found)
+        output = net_of_k(batch.x, bound)
+        decoded = task.decode(output)
         for row in range(3):
-            some = every[row, order[row, :k]]
-            wanted = some[bound(some.expand(3, *some.shape))[row].argmin()]
-            torch.testing.assert_close(decided[row, 0], wanted)
-        changed += int((decided != plain.mode).any())
-        torch.testing.assert_close(found.mean, plain.mean)
-        torch.testing.assert_close(found.mode, plain.mode)
-        torch.testing.assert_close(found.log_prob(every), plain.log_prob(every))
+            candidates = all_outputs[row, order[row, :k]]
+            expected = candidates[bound(candidates.expand(3, *candidates.shape))[row].argmin()]
+            torch.testing.assert_close(decoded[row, 0], expected)
+        changed += int((decoded != plain.mode).any())
+        torch.testing.assert_close(output.mean, plain.mean)
+        torch.testing.assert_close(output.mode, plain.mode)
+        torch.testing.assert_close(output.log_prob(all_outputs), plain.log_prob(all_outputs))
         torch.testing.assert_close(net_of_k.training_proposal(batch.x, bound).logits, plain.logits)
     assert changed, "the energy never disagreed: nothing was seen"
 
 
 @pytest.mark.parametrize("inner", ["independent", "crf"])
-def test_it_stands_on_any_net(inner: str) -> None:
+def test_rerank_works_with_any_net(inner: str) -> None:
     task = ToyTags()
     cls, config = parsed("inference_net", inner)
     net = Rerank(Rerank.Config(k=3), task, net=cls(config, task, ToyFeatures(task)))
@@ -165,10 +167,10 @@ def test_it_stands_on_any_net(inner: str) -> None:
 
 
 @pytest.mark.parametrize("k", [2, 100])
-def test_the_lowest_energy_of_the_rankings_beginnings_wins(k: int) -> None:
+def test_the_lowest_energy_of_the_prefixes_wins(k: int) -> None:
     torch.manual_seed(0)
     task = ToyLabels()
-    net = independent(task)
+    net = make_independent(task)
     rerank = Rerank(Rerank.Config(k=k, candidates="prefixes"), task, net=net)
     net = net.double()
     x = collate(task, task.part("train")[:6]).x
@@ -178,61 +180,61 @@ def test_the_lowest_energy_of_the_rankings_beginnings_wins(k: int) -> None:
         return y.double() @ weights + (y.sum(-1) - 1.5) ** 2
 
     chosen = rerank(x, energy).chosen[:, 0]
-    for logits, found in zip(net(x).logits[:, 0], chosen, strict=True):
+    for logits, y in zip(net(x).logits[:, 0], chosen, strict=True):
         ranked = sorted(range(len(logits)), key=lambda label: -logits[label])
         sets = [ranked[:size] for size in range(min(k, len(ranked)) + 1)]
-        candidates = torch.stack([torch.tensor([float(i in one) for i in range(len(ranked))]) for one in sets])
+        candidates = torch.stack([torch.tensor([float(i in labels) for i in range(len(ranked))]) for labels in sets])
         best = candidates[energy(candidates).argmin()]
-        assert torch.equal(found, best.to(found.dtype))
+        assert torch.equal(y, best.to(y.dtype))
 
 
 def test_only_label_sets_have_a_ranking() -> None:
     task = ToyTags()
     with pytest.raises(sp.ConfigError, match="candidates: found 'prefixes', which requires label sets"):
-        Rerank(Rerank.Config(candidates="prefixes"), task, net=independent(task))
+        Rerank(Rerank.Config(candidates="prefixes"), task, net=make_independent(task))
 
 
-def test_it_needs_a_net() -> None:
+def test_rerank_requires_a_net() -> None:
     with pytest.raises(sp.ConfigError, match=r"inference_net\.net"):
         Rerank(Rerank.Config(), ToyLabels())
 
 
-def test_what_was_chosen_survives_detaching() -> None:
-    p = proposal("crf", "bio")
+def test_detaching_keeps_the_chosen_outputs() -> None:
+    p = make_proposal("crf", "bio")
     y = p.k_best(2)[0][:, 1:]
     assert torch.equal(ToyTags().decode(replace(p, chosen=y).detach()), y)
     assert torch.equal(replace(p, chosen=y).mode, p.mode)
 
 
-# Labels: what is decided by a threshold
+# Label sets decided by a threshold
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3, 0.5, 0.9, 1.0])
 def test_the_first_of_the_k_best_is_the_set_above_the_threshold(threshold: float) -> None:
     torch.manual_seed(0)
     task = loaded("multilabel", corpus="sample", threshold=threshold)
-    made = task.space.independent(2 * torch.randn(20, 1, len(task.space.labels)))
-    found = task.k_best(made, 4)
-    assert torch.equal(found[:, :1], task.decode(made))
-    if 0 < threshold < 1:  # then the label nearest to the threshold, in logits
-        nearest = (made.logits - torch.logit(torch.tensor(threshold))).abs()[:, 0].argmin(1)
-        differs = (found[:, 1] != found[:, 0]).nonzero()
+    output = task.space.independent(2 * torch.randn(20, 1, len(task.space.labels)))
+    best = task.k_best(output, 4)
+    assert torch.equal(best[:, :1], task.decode(output))
+    if 0 < threshold < 1:  # the second set flips the label nearest to the threshold, in logits
+        nearest = (output.logits - torch.logit(torch.tensor(threshold))).abs()[:, 0].argmin(1)
+        differs = (best[:, 1] != best[:, 0]).nonzero()
         assert differs.tolist() == [[row, label] for row, label in enumerate(nearest.tolist())]
 
 
-def test_scores_and_predictions_are_of_the_chosen_sets() -> None:
+def test_scores_and_predictions_use_the_chosen_sets() -> None:
     task = loaded("multilabel", corpus="sample", threshold="validation")
     examples = task.part("test")[:3]
     batch = task.collate(examples)
     p = torch.full_like(batch.gold, 0.01)
     p[:, 0, :2] = 0.9
-    made = replace(task.space.independent(torch.logit(p)), chosen=batch.gold)
+    output = replace(task.space.independent(torch.logit(p)), chosen=batch.gold)
     metric = task.metric()
-    metric.update(made, batch)
+    metric.update(output, batch)
     task.fit_threshold(metric)
     assert task.threshold == 0.5, "no threshold can be fitted to what no threshold decides"
     assert metric.compute()["example_f1"] == 1.0 and metric.ratios()[0].tolist() == [1.0] * 3
-    for answer, gold in zip(task.predictions(made, batch, examples), batch.gold[:, 0], strict=True):
+    for answer, gold in zip(task.predictions(output, batch, examples), batch.gold[:, 0], strict=True):
         names = [task.space.labels[i] for i in gold.nonzero()[:, 0].tolist()]
         assert sorted(answer["labels"]) == sorted(names) and set(names) <= answer["probabilities"].keys()
 
@@ -266,18 +268,22 @@ def run(request: pytest.FixtureRequest, train: Callable[[str], Path]) -> Path:
 def test_a_reranked_run(run: Path) -> None:
     config = json.loads((run / "config.json").read_text())["task"]
     examples, plain = list(loaded(config.pop("type"), **config).part("test"))[:60], sp.load(run)
-    said = plain.predict_examples(examples)
-    assert sp.load(run, refine={"type": "rerank", "k": 1}).predict_examples(examples) == said
-    before = plain.predict_examples(examples, energy=True)
-    assert [{k: v for k, v in answer.items() if k != "energy"} for answer in before] == said
-    after = sp.load(run, refine={"type": "rerank", "k": 8}).predict_examples(examples, energy=True)
-    falls = [b["energy"] - a["energy"] for b, a in zip(before, after, strict=True)]
-    assert min(falls) >= -1e-4 and max(falls) > 1e-3
+    answers = plain.predict_examples(examples)
+    assert sp.load(run, refine={"type": "rerank", "k": 1}).predict_examples(examples) == answers
+    plain_answers = plain.predict_examples(examples, energy=True)
+    assert [{k: v for k, v in answer.items() if k != "energy"} for answer in plain_answers] == answers
+    reranked_answers = sp.load(run, refine={"type": "rerank", "k": 8}).predict_examples(examples, energy=True)
+    differences = [b["energy"] - a["energy"] for b, a in zip(plain_answers, reranked_answers, strict=True)]
+    assert min(differences) >= -1e-4 and max(differences) > 1e-3
     for key in ("tags", "labels"):
-        if key in said[0]:
-            moved = [b["energy"] != a["energy"] for b, a in zip(before, after, strict=True) if b[key] != a[key]]
-            assert moved and all(moved)
-    plain.task.predictions = lambda proposal, batch, some: [[] for _ in some]
+        if key in answers[0]:
+            has_changed = [
+                b["energy"] != a["energy"]
+                for b, a in zip(plain_answers, reranked_answers, strict=True)
+                if b[key] != a[key]
+            ]
+            assert has_changed and all(has_changed)
+    plain.task.predictions = lambda proposal, batch, examples: [[] for _ in examples]
     with pytest.raises(sp.ConfigError, match="predicts a list, but only a table can hold its energy"):
         plain.predict_examples(examples, energy=True)
 
@@ -285,19 +291,19 @@ def test_a_reranked_run(run: Path) -> None:
 def test_commands(train: Callable[[str], Path], tmp_path: Path) -> None:
     run, file = train("tags"), tmp_path / "some.txt"
     file.write_text("the\tX\nmeeting\tX\n\nhello\tX\n")
-    done = spen("predict", run, file, "--refine", '{"type": "rerank", "k": 4}', "--energy")
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [len(answer["tags"]) for answer in found] == [2, 1]
-    assert all(isinstance(answer["energy"], float) for answer in found)
+    result = spen("predict", run, file, "--refine", '{"type": "rerank", "k": 4}', "--energy")
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [len(answer["tags"]) for answer in answers] == [2, 1]
+    assert all(isinstance(answer["energy"], float) for answer in answers)
     assert "--refine gbi" in spen("evaluate", run, file, "--refine", "rerank", "--trajectory", status=2).output
 
 
-def test_it_can_be_trained_as_the_runs_own_net(tmp_path: Path) -> None:
-    net = {
+def test_rerank_can_be_trained_as_the_net_of_a_run(tmp_path: Path) -> None:
+    arguments = {
         "trainer.epochs": "1",
         "inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}',
         "features.hidden": "8",
         "features.word_dim": "8",
     }
-    run = trained("tags", tmp_path / "run", **net)
+    run = trained("tags", tmp_path / "run", **arguments)
     assert sp.load(run).predict(["a b"])[0]["words"] == ["a", "b"]

@@ -18,7 +18,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
 from tests.loaded import built, in_memory, trained
 
-linear = partial(built, method="linear")
+build_linear = partial(built, method="linear")
 
 
 @pytest.fixture
@@ -34,42 +34,42 @@ def files(tmp_path: Path) -> dict[str, str]:
     return {"data": str(tmp_path / "x.csv"), "split": str(tmp_path / "s.json"), "labels": "y*"}
 
 
-def test_weights_are_scikit_learns(files: dict[str, str]) -> None:
-    made = linear("labels", **files, **{"trainer.c": "[0.5, 1]"})
-    assert made.task.config.threshold == "validation"
-    first, second = made.trainer.stages(made.model, made.task)
+def test_weights_equal_those_of_scikit_learn(files: dict[str, str]) -> None:
+    experiment = build_linear("labels", **files, **{"trainer.c": "[0.5, 1]"})
+    assert experiment.task.config.threshold == "validation"
+    first, second = experiment.trainer.stages(experiment.model, experiment.task)
     assert (first.name, first.goes_on, second.name, second.goes_on) == ("C=0.5", False, "C=1", True)
-    batch = made.task.collate(made.task.part("train"))
+    batch = experiment.task.collate(experiment.task.part("train"))
     x, gold = batch.x.inputs["vector"].double().numpy(), batch.gold[:, 0].numpy()
     for stage, c in ((first, 0.5), (second, 1.0)):
-        stage.start(made.model)
-        wanted = OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear")).fit(x, gold[:, :2])
+        stage.start(experiment.model)
+        expected = OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear")).fit(x, gold[:, :2])
         with torch.no_grad():
-            p = made.model.propose(batch.x).mean[:, 0].numpy()
-        np.testing.assert_allclose(p[:, :2], wanted.predict_proba(x), rtol=1e-3, atol=1e-4)
+            p = experiment.model.propose(batch.x).mean[:, 0].numpy()
+        np.testing.assert_allclose(p[:, :2], expected.predict_proba(x), rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(p[:, 2:], np.tile([60.5 / 61, 0.5 / 61], (60, 1)), rtol=1e-5)
 
 
 def test_texts_are_tf_idf(tmp_path: Path) -> None:
     texts = ["a good day", "a bad day a day", "good good news", "no news is good news", "day"]
-    text = "".join(f"{one}\t{'x' if 'good' in one else ''}\n" for one in texts)
+    text = "".join(f"{example}\t{'x' if 'good' in example else ''}\n" for example in texts)
     (tmp_path / "a.tsv").write_text(text)
     file = str(tmp_path / "a.tsv")
-    given = {"data": file, "validation": file, "features.words": "1", "features.buckets": "0"}
-    made = linear("texts", **given)
-    made.trainer.stages(made.model, made.task)[0].start(made.model)
-    batch = made.task.collate(made.task.part("train"))
-    words = list(made.task.inputs.words)
+    arguments = {"data": file, "validation": file, "features.words": "1", "features.buckets": "0"}
+    experiment = build_linear("texts", **arguments)
+    experiment.trainer.stages(experiment.model, experiment.task)[0].start(experiment.model)
+    batch = experiment.task.collate(experiment.task.part("train"))
+    words = list(experiment.task.inputs.words)
     tf_idf = TfidfVectorizer(sublinear_tf=True, vocabulary=words, token_pattern=r"\w+").fit_transform(texts).toarray()
     with torch.no_grad():
-        features = made.model.inference_net.features(batch.x)
-        logits = made.model.propose(batch.x).logits[:, 0, 0].numpy()
+        features = experiment.model.inference_net.features(batch.x)
+        logits = experiment.model.propose(batch.x).logits[:, 0, 0].numpy()
     np.testing.assert_allclose(features.numpy(), tf_idf, rtol=1e-5, atol=1e-7)
-    wanted = LogisticRegression(C=0.1, solver="liblinear").fit(tf_idf, ["good" in one for one in texts])
-    np.testing.assert_allclose(logits, wanted.decision_function(tf_idf), rtol=1e-3, atol=1e-4)
+    expected = LogisticRegression(C=0.1, solver="liblinear").fit(tf_idf, ["good" in example for example in texts])
+    np.testing.assert_allclose(logits, expected.decision_function(tf_idf), rtol=1e-3, atol=1e-4)
 
 
-def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
+def test_a_linear_run_is_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
     out = trained("labels", tmp_path / "run", method="linear", **files)
     folder = sp.RunFolder.open(out)
     scores = folder.metrics()
@@ -77,12 +77,12 @@ def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
     assert "one-vs-rest logistic regression" in scores["protocol"]["training"]
     history = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
     assert [record["stage"] for record in history] == ["C=0.1", "C=1", "C=10"]
-    [found] = sp.load(out).predict([{"features": {"a": 3.0, "b": 3.0, "c": 0.0, "d": 0.0}}])
-    assert {"y1", "y3"} <= set(found["labels"]) and "y4" not in found["labels"]
+    [answer] = sp.load(out).predict([{"features": {"a": 3.0, "b": 3.0, "c": 0.0, "d": 0.0}}])
+    assert {"y1", "y3"} <= set(answer["labels"]) and "y4" not in answer["labels"]
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "message"),
     [
         ({"features": {"type": "mlp"}}, "found Independent over Mlp"),
         ({"inference_net": {"type": "independent"}}, "requires inference_net.bias=true"),
@@ -90,38 +90,38 @@ def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
         ({"trainer": {"type": "one_vs_rest", "c": [0]}}, r"trainer\.c\.0': found 0"),
     ],
 )
-def test_what_it_cannot_fit(change: dict, found: str) -> None:
-    with pytest.raises(sp.ConfigError, match=found):
-        made = built(evaluate("labels", {"method": "linear"}) | change)
-        made.trainer.stages(made.model, made.task)
+def test_configs_that_cannot_be_fitted_are_rejected(change: dict, message: str) -> None:
+    with pytest.raises(sp.ConfigError, match=message):
+        experiment = built(evaluate("labels", {"method": "linear"}) | change)
+        experiment.trainer.stages(experiment.model, experiment.task)
 
 
 @pytest.mark.parametrize("weights", ["balanced", '{"y1": 3}'])
-def test_class_weights_are_scikit_learns(files: dict[str, str], weights: str) -> None:
-    made = linear("labels", **files, **{"trainer.c": "[1]", "class_weight": weights})
-    made.trainer.stages(made.model, made.task)[0].start(made.model)
-    batch = made.task.collate(made.task.part("train"))
+def test_class_weights_work_as_in_scikit_learn(files: dict[str, str], weights: str) -> None:
+    experiment = build_linear("labels", **files, **{"trainer.c": "[1]", "class_weight": weights})
+    experiment.trainer.stages(experiment.model, experiment.task)[0].start(experiment.model)
+    batch = experiment.task.collate(experiment.task.part("train"))
     x, gold = batch.x.inputs["vector"].double().numpy(), batch.gold[:, 0].numpy()
     by_label = ["balanced"] * 2 if weights == "balanced" else [{0: 1, 1: 3}, None]
-    for label, wanted in enumerate(by_label):
-        fitted = LogisticRegression(C=1, solver="liblinear", class_weight=wanted).fit(x, gold[:, label])
+    for label, class_weight in enumerate(by_label):
+        fitted = LogisticRegression(C=1, solver="liblinear", class_weight=class_weight).fit(x, gold[:, label])
         with torch.no_grad():
-            logits = made.model.propose(batch.x).logits[:, 0, label].numpy()
+            logits = experiment.model.propose(batch.x).logits[:, 0, label].numpy()
         np.testing.assert_allclose(logits, fitted.decision_function(x), rtol=1e-3, atol=1e-3)
 
 
-def test_weights_of_examples_are_scikit_learns() -> None:
+def test_weights_of_examples_work_as_in_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     x, weights = rng.normal(size=(60, 4)), rng.uniform(0.5, 2, 60)
     y = (x @ rng.normal(size=(4, 2)) > 0).astype(int)
     table = evaluate("labels", {"method": "linear", "trainer.c": "[1]"})
     task = in_memory("multilabel", {"train": (x, y, weights), "validation": (x, y)})
-    made = build(check(table | {"task": {"type": "multilabel", "in_memory": True}}, "test", sp.Registry()), task)
-    made.trainer.stages(made.model, task)[0].start(made.model)
+    experiment = build(check(table | {"task": {"type": "multilabel", "in_memory": True}}, "test", sp.Registry()), task)
+    experiment.trainer.stages(experiment.model, task)[0].start(experiment.model)
     batch = task.collate(task.part("train"))
     scaled = batch.x.inputs["vector"].double().numpy()
     for label in range(2):
         fitted = LogisticRegression(C=1, solver="liblinear").fit(scaled, y[:, label], weights / weights.mean())
         with torch.no_grad():
-            logits = made.model.propose(batch.x).logits[:, 0, label].numpy()
+            logits = experiment.model.propose(batch.x).logits[:, 0, label].numpy()
         np.testing.assert_allclose(logits, fitted.decision_function(scaled), rtol=1e-3, atol=1e-3)

@@ -17,7 +17,7 @@ from tests.loaded import loaded
 LABELS = loaded("multilabel", corpus="sample").space.labels
 
 
-def test_a_file_or_a_table_says_the_parents(tmp_path: Path) -> None:
+def test_a_file_or_a_table_defines_the_parents(tmp_path: Path) -> None:
     a, b, c = LABELS[:3]
     path = tmp_path / "parents"
     path.write_text(f"{b}\t{a}\n{c} {b}\n\n{c} {b}\n")
@@ -32,17 +32,17 @@ def test_a_file_or_a_table_says_the_parents(tmp_path: Path) -> None:
         metric.update(task.space.independent(logits), batch)
         assert metric.compute()["incoherent"] == 3 / len(batch)
         assert "without its parent" in task.protocol()["incoherent"]
-        again = MultiLabel(task.config)
-        again.restore(json.loads(json.dumps(task.facts())))
-        assert again.space.forest.parents == task.space.forest.parents
-        assert again.space.largest == task.space.largest == max(len(one.gold) for one in task.part("train"))
+        restored = MultiLabel(task.config)
+        restored.restore(json.loads(json.dumps(task.facts())))
+        assert restored.space.forest.parents == task.space.forest.parents
+        assert restored.space.largest == task.space.largest == max(len(example.gold) for example in task.part("train"))
     plain = loaded("text", corpus="sample")
     assert plain.space.forest is None and "incoherent" not in plain.protocol()
     assert loaded("text", corpus="sample", hierarchy={b: a}).space.forest.parents[1] == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "says"),
+    ("text", "error", "message"),
     [
         ("{0} {1}\n{0} {2}", ConfigError, "'{0}' has two parents, '{1}' and '{2}'"),
         ("{0} {1}\n{1} {0}", ConfigError, "expected no label to be its own ancestor"),
@@ -51,15 +51,15 @@ def test_a_file_or_a_table_says_the_parents(tmp_path: Path) -> None:
         ("# comment", DataError, "labels; remove lines whose labels do not occur in the data."),
     ],
 )
-def test_a_wrong_hierarchy_is_refused(text: str, error: type, says: str, tmp_path: Path) -> None:
+def test_an_invalid_hierarchy_is_rejected(text: str, error: type, message: str, tmp_path: Path) -> None:
     path = tmp_path / "parents"
     path.write_text(text.format(*LABELS))
-    with pytest.raises(error, match=re.escape(says.format(*LABELS)).replace(r"parents:2:", r"parents.*2.*")):
+    with pytest.raises(error, match=re.escape(message.format(*LABELS)).replace(r"parents:2:", r"parents.*2.*")):
         loaded("multilabel", corpus="sample", hierarchy=str(path))
     with pytest.raises(ConfigError, match=r"task\.hierarchy: found label 'x'"):
         loaded("multilabel", corpus="sample", hierarchy={"x": LABELS[0]})
 
 
-def test_paths_say_their_parents() -> None:
+def test_paths_contain_their_parents() -> None:
     assert list_path_parents(["root", "01", "01/02", "02", "01/02/05"]) == [None, 0, 1, 0, 2]
     assert list_path_parents(["01", "01/02"]) == [None, 0]

@@ -29,7 +29,7 @@ from tests.loaded import ROOT, loaded, parquet_file, parsed, spen, trained, writ
 pytestmark = pytest.mark.usefixtures("whole_samples")
 
 CONFIG = ROOT / "configs/texts.jsonnet"
-task = partial(loaded, "text")
+load_task = partial(loaded, "text")
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
 
 
@@ -55,7 +55,7 @@ def test_label_names(tmp_path):
         read_names(written(tmp_path / "n", "a\n\nb\n"))
 
 
-def story(number: int, split: str, topics: str, text: str, indexed: str = "YES", kind: str = "") -> str:
+def make_story(number: int, split: str, topics: str, text: str, indexed: str = "YES", kind: str = "") -> str:
     tags = "".join(f"<D>{topic}</D>" for topic in topics.split())
     return (
         f'<REUTERS TOPICS="{indexed}" LEWISSPLIT="{split}"  CGISPLIT="TRAINING-SET" NEWID="{number}">\n'
@@ -76,15 +76,18 @@ def stories(tmp_path) -> Path:
     """Two files: 20 training and 2 test documents, and some that are neither."""
     folder = tmp_path / "reuters"
     folder.mkdir()
-    train = [story(i, "TRAIN", "grain wheat" if i % 2 else "earn", BODY.format(i)) for i in range(18)]
-    train += [story(18, "TRAIN", "", BODY.format("none")), story(19, "TRAIN", "rare grain", BODY.format("two"))]
+    train = [make_story(i, "TRAIN", "grain wheat" if i % 2 else "earn", BODY.format(i)) for i in range(18)]
+    train += [
+        make_story(18, "TRAIN", "", BODY.format("none")),
+        make_story(19, "TRAIN", "rare grain", BODY.format("two")),
+    ]
     (folder / "reut2-000.sgm").write_text(HEAD + "".join(train), "latin-1")
     others = [
-        story(20, "TEST", "earn", "<TITLE>BRIEF ONLY</TITLE>", kind=' TYPE="BRIEF"'),
-        story(21, "TEST", "grain wheat gold", "*******LOOSE &lt;XYZ&gt; TEXT\x1f\x03\n", kind=' TYPE="UNPROC"'),
-        story(22, "NOT-USED", "earn", BODY.format("unused")),
-        story(23, "TRAIN", "", BODY.format("bypassed"), indexed="BYPASS"),
-        story(24, "TEST", "", BODY.format("seen by nobody"), indexed="NO"),
+        make_story(20, "TEST", "earn", "<TITLE>BRIEF ONLY</TITLE>", kind=' TYPE="BRIEF"'),
+        make_story(21, "TEST", "grain wheat gold", "*******LOOSE &lt;XYZ&gt; TEXT\x1f\x03\n", kind=' TYPE="UNPROC"'),
+        make_story(22, "NOT-USED", "earn", BODY.format("unused")),
+        make_story(23, "TRAIN", "", BODY.format("bypassed"), indexed="BYPASS"),
+        make_story(24, "TEST", "", BODY.format("seen by nobody"), indexed="NO"),
     ]
     (folder / "reut2-001.sgm").write_text(HEAD + "".join(others), "latin-1")
     return folder
@@ -96,16 +99,16 @@ def test_reuters_documents(stories):
     assert [d.indexed for d in documents[-3:]] == [True, False, False]
     first, brief, loose = documents[1], documents[20], documents[21]
     assert first.text == "GRAIN & 1\n1 rose at B\xfcrgi.\n REUTER" and first.topics == ("grain", "wheat")
-    assert first.line == 2 + story(0, "TRAIN", "earn", BODY.format(0)).count("\n")
+    assert first.line == 2 + make_story(0, "TRAIN", "earn", BODY.format(0)).count("\n")
     assert brief.text == "BRIEF ONLY" and loose.text == "*******LOOSE <XYZ> TEXT"
     assert shared_topics(documents) == ["earn", "grain", "wheat"]
 
 
-ONE = story(1, "TRAIN", "earn", BODY.format(1))
+ONE = make_story(1, "TRAIN", "earn", BODY.format(1))
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "found"),
+    ("text", "line", "message"),
     [
         (HEAD + ONE.replace("</REUTERS>\n", "") + ONE, 2, "another <REUTERS> in this document; expected </REUTERS>"),
         (HEAD + ONE + ONE.replace("</REUTERS>\n", ""), 2 + ONE.count("\n"), "a document without an end"),
@@ -115,14 +118,14 @@ ONE = story(1, "TRAIN", "earn", BODY.format(1))
         (HEAD, None, "no document"),
     ],
 )
-def test_broken_sgml_is_named_with_its_line(tmp_path, text, line, found):
+def test_broken_sgml_is_reported_with_its_line(tmp_path, text, line, message):
     (tmp_path / "x.sgm").write_text(text, "latin-1")
-    with pytest.raises(DataError, match=found) as error:
+    with pytest.raises(DataError, match=message) as error:
         read_reuters(tmp_path / "x.sgm")
     assert error.value.line == line
 
 
-def test_reuters_wants_files(tmp_path):
+def test_reuters_requires_files(tmp_path):
     with pytest.raises(DataError, match=r"a folder without \.sgm files"):
         read_reuters(tmp_path)
     with pytest.raises(DataError, match="no such file"):
@@ -133,25 +136,25 @@ def test_reuters_wants_files(tmp_path):
 
 
 def test_files_with_numbers_and_names(files):
-    it = task(**files)
-    assert it.space.labels == ["joy", "grief", "awe"]
-    assert [[e.gold.tolist() for e in it.part(name)] for name in sp.PARTS] == [[[0, 2], [1], []], [[0]], [[2]]]
-    assert list(it.inputs.words) == ["!", "a", "day", "here", "it's", "nothing", "raining", "what"]
-    assert set(it.checksums()) == set(files.values())
-    assert list(task(**files, min_count=2).inputs.words) == []
-    few = task(**files, keep_empty=False)
-    assert [len(few.part(name)) for name in sp.PARTS] == [2, 1, 1] and "left out" in few.protocol()["split"]
+    task = load_task(**files)
+    assert task.space.labels == ["joy", "grief", "awe"]
+    assert [[e.gold.tolist() for e in task.part(name)] for name in sp.PARTS] == [[[0, 2], [1], []], [[0]], [[2]]]
+    assert list(task.inputs.words) == ["!", "a", "day", "here", "it's", "nothing", "raining", "what"]
+    assert set(task.checksums()) == set(files.values())
+    assert list(load_task(**files, min_count=2).inputs.words) == []
+    filtered = load_task(**files, keep_empty=False)
+    assert [len(filtered.part(name)) for name in sp.PARTS] == [2, 1, 1] and "left out" in filtered.protocol()["split"]
 
 
-def test_labels_by_name_are_those_of_all_files(files, tmp_path):
+def test_labels_by_name_come_from_all_files(files, tmp_path):
     train = written(tmp_path / "t.tsv", "b|a\tx\nc\ty\n")
     dev = written(tmp_path / "v.tsv", "d\tx\n")
-    it = task(train=train, validation=dev, text=2, labels=1, separator="|")
-    assert it.space.labels == ["a", "b", "c", "d"] and not it.part("test")
+    task = load_task(train=train, validation=dev, text=2, labels=1, separator="|")
+    assert task.space.labels == ["a", "b", "c", "d"] and not task.part("test")
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "found"),
+    ("change", "error", "message"),
     [
         (
             {"train": "a\t3\n"},
@@ -167,79 +170,79 @@ def test_labels_by_name_are_those_of_all_files(files, tmp_path):
         ({"threshold": 2.0}, ConfigError, r"task\.threshold"),
     ],
 )
-def test_wrong_settings_and_labels(files, change, error, found):
+def test_invalid_settings_and_labels_are_rejected(files, change, error, message):
     for name, text in change.items():
         if isinstance(text, str) and name in sp.PARTS:
             written(Path(files[name]), text)
         else:
             files[name] = text
-    with pytest.raises(error, match=found):
-        task(**files)
+    with pytest.raises(error, match=message):
+        load_task(**files)
 
 
 def test_words(files):
-    def words(text, **fields):
+    def split_words(text, **fields):
         return sp.TextLabels(sp.TextLabels.Config(**fields)).words(text)
 
     text = "Don’t PAY 1,950 dlrs :) 🎉 B\xfcrgi's"
-    assert words(text) == ["don't", "pay", "0", ",", "000", "dlrs", ":", ")", "🎉", "b\xfcrgi's"]
-    kept = ["Don't", "PAY", "1", "950", "dlrs", "B\xfcrgi's"]
-    assert words(text, lowercase=False, digits=False, punctuation=False) == kept
+    assert split_words(text) == ["don't", "pay", "0", ",", "000", "dlrs", ":", ")", "🎉", "b\xfcrgi's"]
+    expected = ["Don't", "PAY", "1", "950", "dlrs", "B\xfcrgi's"]
+    assert split_words(text, lowercase=False, digits=False, punctuation=False) == expected
 
 
 def test_reuters_parts(stories):
-    it = task(reuters=str(stories))
-    assert it.space.labels == ["earn", "grain", "wheat"]
-    assert [len(it.part(name)) for name in sp.PARTS] == [18, 2, 2]
-    gold = {e.text: e.gold.tolist() for name in sp.PARTS for e in it.part(name)}
-    assert gold["GRAIN & none\nnone rose at B\xfcrgi.\n REUTER"] == []  # stays, without labels
+    task = load_task(reuters=str(stories))
+    assert task.space.labels == ["earn", "grain", "wheat"]
+    assert [len(task.part(name)) for name in sp.PARTS] == [18, 2, 2]
+    gold = {e.text: e.gold.tolist() for name in sp.PARTS for e in task.part(name)}
+    assert gold["GRAIN & none\nnone rose at B\xfcrgi.\n REUTER"] == []  # kept, without labels
     assert gold["GRAIN & two\ntwo rose at B\xfcrgi.\n REUTER"] == [1]  # 'rare' is in no test document
     assert gold["*******LOOSE <XYZ> TEXT"] == [1, 2]
-    split = it.protocol()["split"]
+    split = task.protocol()["split"]
     assert "20 training" in split and "2 test documents" in split and "seed 0: 2 documents" in split and "stay" in split
-    again = task(reuters=str(stories))
-    assert [e.text for e in again.part("validation")] == [e.text for e in it.part("validation")]
-    assert len(it.checksums()) == 2
-    assert sum(len(task(reuters=str(stories), keep_empty=False).part(name)) for name in sp.PARTS) == 21
+    reloaded = load_task(reuters=str(stories))
+    assert [e.text for e in reloaded.part("validation")] == [e.text for e in task.part("validation")]
+    assert len(task.checksums()) == 2
+    assert sum(len(load_task(reuters=str(stories), keep_empty=False).part(name)) for name in sp.PARTS) == 21
 
 
-def test_read_takes_tsv_sgml_folders_and_plain_text(files, stories, tmp_path):
-    it = task(**files)
-    assert [e.gold.tolist() for e in it.read(files["test"])] == [[2]]
-    assert [e.gold for e in it.read(written(tmp_path / "x.tsv", "text alone\n"))] == [None]
-    plain = it.read(written(tmp_path / "x.txt", "one\ttext\n\nthree\n"))
+def test_read_accepts_tsv_sgml_folders_and_plain_text(files, stories, tmp_path):
+    task = load_task(**files)
+    assert [e.gold.tolist() for e in task.read(files["test"])] == [[2]]
+    assert [e.gold for e in task.read(written(tmp_path / "x.tsv", "text alone\n"))] == [None]
+    plain = task.read(written(tmp_path / "x.txt", "one\ttext\n\nthree\n"))
     assert [e.text for e in plain] == ["one\ttext", "", "three"] and {e.gold for e in plain} == {None}
-    news = task(reuters=str(stories))
-    assert len(news.read(str(stories))) == 25
-    found = news.read(str(stories / "reut2-001.sgm"))
-    assert [None if e.gold is None else e.gold.tolist() for e in found] == [[0], [1, 2], [0], None, None]
+    reuters_task = load_task(reuters=str(stories))
+    assert len(reuters_task.read(str(stories))) == 25
+    examples = reuters_task.read(str(stories / "reut2-001.sgm"))
+    assert [None if e.gold is None else e.gold.tolist() for e in examples] == [[0], [1, 2], [0], None, None]
 
 
-def test_labels_that_the_run_does_not_know_are_no_matter_of_prediction(files, tmp_path):
-    it = task(**files)
+def test_prediction_ignores_labels_unknown_to_the_run(files, tmp_path):
+    task = load_task(**files)
     for name, text in (
         ("x.csv", "text,labels\nhello there,unknown\n"),
         ("x.tsv", "hello there\tunknown\n"),
         ("x.jsonl", '{"text": "hello there", "labels": ["unknown"]}\n'),
     ):
         path = written(tmp_path / name, text)
-        assert [(e.text, e.gold) for e in it.read_inputs(path)] == [("hello there", None)]
-        assert it.notes()[0].startswith(f"{path}: read as ") and it.notes()[0].endswith("(1 text)")
+        assert [(e.text, e.gold) for e in task.read_inputs(path)] == [("hello there", None)]
+        assert task.notes()[0].startswith(f"{path}: read as ") and task.notes()[0].endswith("(1 text)")
         with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 known labels"):
-            it.read(path)
+            task.read(path)
 
 
-def test_empty_cells_for_labels_are_no_matter_of_prediction(tmp_path):
-    """Nor of training without gold; in evaluation a row without any is left out."""
+def test_prediction_ignores_empty_label_cells(tmp_path):
+    """So does training without gold; evaluation skips rows without any label."""
     train = written(tmp_path / "train.csv", "text,is_a,is_b\none,1,0\ntwo,0,1\n")
-    more = written(tmp_path / "more.csv", "text,is_a,is_b\nthree,,\nfour,1,\n")
-    it = task(train=train, validation=train, labels="is_*", unlabelled=more)
-    assert [e.gold is None for e in it.part("train")] == [False, False, True, True]
-    assert [(e.text, e.gold) for e in it.read_inputs(more)] == [("three", None), ("four", None)]
+    unlabelled = written(tmp_path / "more.csv", "text,is_a,is_b\nthree,,\nfour,1,\n")
+    task = load_task(train=train, validation=train, labels="is_*", unlabelled=unlabelled)
+    assert [e.gold is None for e in task.part("train")] == [False, False, True, True]
+    assert [(e.text, e.gold) for e in task.read_inputs(unlabelled)] == [("three", None), ("four", None)]
     with pytest.raises(DataError, match=r"more\.csv:3: found an empty cell for label 'is_b'; expected 0 or 1"):
-        it.read(more)
-    some = written(tmp_path / "some.csv", "text,is_a,is_b\none,1,0\nthree,,\n")
-    assert [None if e.gold is None else e.gold.tolist() for e in it.read(some)] == [[0], None]
+        task.read(unlabelled)
+    mixed = written(tmp_path / "some.csv", "text,is_a,is_b\none,1,0\nthree,,\n")
+    assert [None if e.gold is None else e.gold.tolist() for e in task.read(mixed)] == [[0], None]
 
 
 LAYOUTS = [
@@ -258,114 +261,117 @@ LAYOUTS = [
 
 @pytest.mark.parametrize(("train", "fields"), LAYOUTS)
 def test_a_run_reads_the_csv_that_it_writes(tmp_path, train, fields):
-    """The user's columns stay, so that texts and gold are found again; those without names are the texts alone."""
+    """The user's columns are kept, so that texts and gold are found again; files without a header have only texts."""
     path = written(tmp_path / "train.csv", train)
-    it = task(train=path, validation=path, **fields)
-    again = sp.TextLabels(it.config)
-    again.restore(json.loads(json.dumps(it.facts())))
-    labels = it.space.labels
-    examples = again.read(path)
+    task = load_task(train=path, validation=path, **fields)
+    restored = sp.TextLabels(task.config)
+    restored.restore(json.loads(json.dumps(task.facts())))
+    labels = task.space.labels
+    examples = restored.read(path)
     predictions = [{"labels": labels[:1], "probabilities": dict.fromkeys(labels, 0.25)}] * len(examples)
-    out = Path(written(tmp_path / "out.csv", again.formats()["csv"](predictions, examples)))
+    out = Path(written(tmp_path / "out.csv", restored.formats()["csv"](predictions, examples)))
     with out.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert all(row[f"p_{label}"] == "0.25" for row in rows for label in labels)
-    if "text" in rows[0] and "text" not in train.splitlines()[0]:  # the file has no header that is known as one
+    if "text" in rows[0] and "text" not in train.splitlines()[0]:  # the file has no recognised header
         assert [row["text"] for row in rows] == [e.text for e in examples]
         return
-    found = again.read(str(out))
-    assert [e.text for e in found] == [e.text for e in examples]
-    assert [e.gold.tolist() for e in found] == [e.gold.tolist() for e in examples]
+    reread = restored.read(str(out))
+    assert [e.text for e in reread] == [e.text for e in examples]
+    assert [e.gold.tolist() for e in reread] == [e.gold.tolist() for e in examples]
 
 
 def test_labels_in_columns_are_predicted_in_columns(tmp_path):
-    """One that is nowhere 1 is no label."""
+    """A column that is never 1 is no label."""
     path = written(tmp_path / "train.csv", "comment,joy,grief\none,1,0\n")
-    it = task(train=path, validation=path, text="comment", labels=["joy", "grief"])
-    assert it.space.labels == ["joy"]
-    said = it.formats()["csv"]([{"labels": [], "probabilities": {"joy": 0.1}}], [it.parse("one")])
-    assert said == "text,predicted_joy,p_joy\none,0,0.1\n"
+    task = load_task(train=path, validation=path, text="comment", labels=["joy", "grief"])
+    assert task.space.labels == ["joy"]
+    output = task.formats()["csv"]([{"labels": [], "probabilities": {"joy": 0.1}}], [task.parse("one")])
+    assert output == "text,predicted_joy,p_joy\none,0,0.1\n"
 
 
 def test_parse():
-    it = task(corpus="sample")
-    assert it.parse({"text": "x"}).gold is None and it.parse("x").text == "x"
-    assert it.parse({"text": "x", "labels": ["culture", "science"]}).gold.tolist() == [0, 10]
-    for item, found in (
+    task = load_task(corpus="sample")
+    assert task.parse({"text": "x"}).gold is None and task.parse("x").text == "x"
+    assert task.parse({"text": "x", "labels": ["culture", "science"]}).gold.tolist() == [0, 10]
+    for item, message in (
         (["x"], 'expected a text, or {"text": "..."}'),
         ({"text": 3}, 'expected a text, or {"text"'),
         ({"text": "x", "lables": []}, "lables"),
         ({"text": "x", "labels": "science"}, "a list of label names"),
         ({"text": "x", "labels": ["sience"]}, "Did you mean 'science'"),
     ):
-        with pytest.raises(DataError, match=found):
-            it.parse(item)
+        with pytest.raises(DataError, match=message):
+            task.parse(item)
 
 
 def test_only_some_training_texts_have_labels(files, tmp_path):
-    more = [written(tmp_path / "more.txt", "another day\n"), written(tmp_path / "more.tsv", "one more\tunheard-of\n")]
-    it = task(**files, labelled=1, repeat=2, unlabelled=more)
-    train = it.part("train")
+    unlabelled = [
+        written(tmp_path / "more.txt", "another day\n"),
+        written(tmp_path / "more.tsv", "one more\tunheard-of\n"),
+    ]
+    task = load_task(**files, labelled=1, repeat=2, unlabelled=unlabelled)
+    train = task.part("train")
     assert [None if e.gold is None else e.gold.tolist() for e in train] == [[0, 2]] * 2 + [None] * 4
     assert [example.text for example in train[4:]] == ["another day", "one more"]
-    assert {"raining", "another", "more"} <= {*it.inputs.words}  # texts without labels have words all the same
-    assert {*more} <= it.checksums().keys()
-    assert {f"{more[0]}: 1 text", f"{more[1]}: read as TSV (1 text)"} <= {*it.notes()}
-    other = written(tmp_path / "other.tsv", "rain\tgrief\n")
-    seen = "no training example has 1 of the 3 labels (grief)"
-    assert any(seen in note for note in task(**files | {"test": other}, labelled=1).notes())
-    assert not any(seen in note for note in task(**files | {"test": other}).notes())
-    assert len(task(**files, labelled=1, rest=False).part("train")) == 1
+    assert {"raining", "another", "more"} <= {*task.inputs.words}  # words also come from texts without labels
+    assert {*unlabelled} <= task.checksums().keys()
+    assert {f"{unlabelled[0]}: 1 text", f"{unlabelled[1]}: read as TSV (1 text)"} <= {*task.notes()}
+    other_test = written(tmp_path / "other.tsv", "rain\tgrief\n")
+    message = "no training example has 1 of the 3 labels (grief)"
+    assert any(message in note for note in load_task(**files | {"test": other_test}, labelled=1).notes())
+    assert not any(message in note for note in load_task(**files | {"test": other_test}).notes())
+    assert len(load_task(**files, labelled=1, rest=False).part("train")) == 1
 
 
 # N-grams
 
 
-def network(known=("a", "b", "c"), **fields) -> Ngrams:
-    it = sp.TextLabels(sp.TextLabels.Config(corpus="sample"))
-    it.inputs = sp.TextInputs(list(known))
-    return Ngrams(Ngrams.Config(hidden=[5], **fields), it)
+def make_network(known_words=("a", "b", "c"), **fields) -> Ngrams:
+    task = sp.TextLabels(sp.TextLabels.Config(corpus="sample"))
+    task.inputs = sp.TextInputs(list(known_words))
+    return Ngrams(Ngrams.Config(hidden=[5], **fields), task)
 
 
-def bag(text: str, normed: bool = True, **fields) -> dict[int, float]:
-    known = ["a", "b", "c"] if fields.get("vocabulary", True) else None
-    rows, values = NgramIndexer(known, Ngrams.Config(**fields), normed).index(text.split())
+def index_bag(text: str, normed: bool = True, **fields) -> dict[int, float]:
+    known_words = ["a", "b", "c"] if fields.get("vocabulary", True) else None
+    rows, values = NgramIndexer(known_words, Ngrams.Config(**fields), normed).index(text.split())
     return dict(zip(rows.tolist(), values.tolist(), strict=True))
 
 
-def counted(text: str, **fields) -> dict[int, float]:
-    """Counts, found from their logarithms."""
-    return {row: float(round(np.exp(value - 1), 4)) for row, value in bag(text, False, **fields).items()}
+def count_ngrams(text: str, **fields) -> dict[int, float]:
+    """Counts of n-grams, computed from their logarithms."""
+    return {row: float(round(np.exp(value - 1), 4)) for row, value in index_bag(text, False, **fields).items()}
 
 
 def test_a_plain_bag_of_words_by_hand():
     plain = {"words": 1, "buckets": 0}
-    assert counted("b a b x b", **plain) == {0: 1, 1: 3}
-    found = bag("b a b x b", **plain)
+    assert count_ngrams("b a b x b", **plain) == {0: 1, 1: 3}
+    values = index_bag("b a b x b", **plain)
     logs = np.array([1, 1 + np.log(3)])
-    np.testing.assert_allclose([found[0], found[1]], logs / np.sqrt((logs**2).sum()), rtol=1e-6)
-    assert bag("x y", **plain) == {} and bag("", **plain) == {}
+    np.testing.assert_allclose([values[0], values[1]], logs / np.sqrt((logs**2).sum()), rtol=1e-6)
+    assert index_bag("x y", **plain) == {} and index_bag("", **plain) == {}
 
 
 def test_ngrams_by_enumeration():
-    rows = {"buckets": 2**20}
+    size = {"buckets": 2**20}
     text = "a b x a b"
-    one, two, three = (counted(text, words=n, **rows) for n in (1, 2, 3))
-    assert one == {0: 2, 1: 2}
-    assert {k: v for k, v in two.items() if k < 3} == one
-    assert sorted(v for k, v in two.items() if k >= 3) == [1, 1, 2]  # b-x, x-a, and a-b twice
-    assert sum(three.values()) == 4 + 4 + 3 and two.items() <= three.items()
-    assert counted("a b", words=2, **rows) != counted("b a", words=2, **rows)  # order counts
-    assert counted("a x b", words=3, **rows) == counted("a y b", words=3, **rows)  # unknown words are one word
-    hashed = counted("a x y", words=1, vocabulary=False, **rows)
-    assert sorted(hashed.values()) == [1, 1, 1] and network(vocabulary=False, **rows).indexer()[1].size == 2**20
-    pieces = counted("ab", words=1, characters=[2, 3], **rows)
+    unigrams, bigrams, trigrams = (count_ngrams(text, words=n, **size) for n in (1, 2, 3))
+    assert unigrams == {0: 2, 1: 2}
+    assert {k: v for k, v in bigrams.items() if k < 3} == unigrams
+    assert sorted(v for k, v in bigrams.items() if k >= 3) == [1, 1, 2]  # b-x, x-a, and a-b twice
+    assert sum(trigrams.values()) == 4 + 4 + 3 and bigrams.items() <= trigrams.items()
+    assert count_ngrams("a b", words=2, **size) != count_ngrams("b a", words=2, **size)  # order counts
+    assert count_ngrams("a x b", words=3, **size) == count_ngrams("a y b", words=3, **size)  # unknown words are equal
+    hashed = count_ngrams("a x y", words=1, vocabulary=False, **size)
+    assert sorted(hashed.values()) == [1, 1, 1] and make_network(vocabulary=False, **size).indexer()[1].size == 2**20
+    pieces = count_ngrams("ab", words=1, characters=[2, 3], **size)
     assert sorted(pieces.values()) == [1] * 5  # <a ab b> <ab ab>
-    assert max(three) < 3 + 2**20
+    assert max(trigrams) < 3 + 2**20
 
 
 def test_hashes_are_the_same_in_every_process():
-    """Whatever its hash seed, and in every version: runs hold rows, not words."""
+    """With any hash seed and in every version: runs store rows, not words."""
     rows, _ = NgramIndexer(["a", "b"], Ngrams.Config(words=3, characters=[2, 3], buckets=1000)).index(
         ["a", "b", "und", "c"]
     )
@@ -377,21 +383,21 @@ def test_hashes_are_the_same_in_every_process():
 def test_buckets_are_filled_evenly():
     rng = np.random.default_rng(0)
     words = [f"w{i}" for i in rng.integers(0, 3000, size=40_000)]
-    rows, _ = network((), words=2, buckets=64, vocabulary=False).indexer()[1].index(words)
+    rows, _ = make_network((), words=2, buckets=64, vocabulary=False).indexer()[1].index(words)
     assert rows.tolist() == list(range(64))
-    known = sorted(set(words))
-    indexer = network(known, words=2, buckets=64).indexer()[1]
+    vocabulary = sorted(set(words))
+    indexer = make_network(vocabulary, words=2, buckets=64).indexer()[1]
     pairs = sorted(set(pairwise(words)))[:6400]
-    counts = np.bincount([indexer.index(pair)[0][-1] - len(known) for pair in pairs], minlength=64)
+    counts = np.bincount([indexer.index(pair)[0][-1] - len(vocabulary) for pair in pairs], minlength=64)
     chi = ((counts - 100) ** 2 / 100).sum()  # 63 degrees of freedom: mean 63, deviation 11
     assert 30 < chi < 110
 
 
 def test_the_network_is_a_linear_layer_on_the_dense_bag():
-    net = network(buckets=7, words=2)
-    it = net.indexer()[1]
-    name, bags = it.name, [it.index(text.split()) for text in ("a b b", "", "c x a")]
-    x = sp.X(it.collate(bags), None, 3)
+    net = make_network(buckets=7, words=2)
+    indexer = net.indexer()[1]
+    name, bags = indexer.name, [indexer.index(text.split()) for text in ("a b b", "", "c x a")]
+    x = sp.X(indexer.collate(bags), None, 3)
     dense = torch.zeros(3, 10)
     for i, (rows, values) in enumerate(bags):
         dense[i, torch.from_numpy(rows).long()] = torch.from_numpy(values)
@@ -401,15 +407,15 @@ def test_the_network_is_a_linear_layer_on_the_dense_bag():
 
 
 def test_texts_are_indexed_once_and_equal_networks_share(files):
-    it = task(**files)
-    one, two = (Ngrams(Ngrams.Config(hidden=[n]), it).indexer() for n in (3, 4))
-    assert one[0] == two[0] != Ngrams(Ngrams.Config(words=1), it).indexer()[0]
+    task = load_task(**files)
+    first, second = (Ngrams(Ngrams.Config(hidden=[n]), task).indexer() for n in (3, 4))
+    assert first[0] == second[0] != Ngrams(Ngrams.Config(words=1), task).indexer()[0]
     calls = []
-    index = one[1].index
-    one[1].index = lambda words: calls.append(words) or index(words)
-    it.indexers.setdefault(*one)
+    index = first[1].index
+    first[1].index = lambda words: calls.append(words) or index(words)
+    task.indexers.setdefault(*first)
     for _ in range(2):
-        batch = it.collate(it.part("train"), [2, 0, 1])
+        batch = task.collate(task.part("train"), [2, 0, 1])
     assert calls == [["what", "a", "day", "!"], ["it's", "raining"], ["nothing", "here"]]
     assert batch.x.mask is None and batch.rows.tolist() == [2, 0, 1] and batch.gold.shape == (3, 1, 3)
 
@@ -423,16 +429,16 @@ def test_texts_are_indexed_once_and_equal_networks_share(files):
         ({"dropout": [0.1, 0.2, 0.3]}, "found 3 numbers"),
     ],
 )
-def test_wrong_networks(fields, message):
+def test_invalid_networks_are_rejected(fields, message):
     with pytest.raises(ConfigError, match=message):
         parsed("features", "ngrams", **fields)
 
 
-def test_networks_for_other_inputs_say_so():
+def test_networks_reject_other_inputs():
     for toy in (ToyLabels(), ToyTags()):
         with pytest.raises(ConfigError, match="'ngrams' requires texts"):
             Ngrams(Ngrams.Config(), toy)
-    texts_task = task(corpus="sample")
+    texts_task = load_task(corpus="sample")
     for name in ("mlp", "bilstm", "encoder"):
         cls, config = parsed("features", name)
         with pytest.raises(ConfigError, match="'ngrams'"):
@@ -447,13 +453,13 @@ def test_networks_for_other_inputs_say_so():
     "method", ["cross_entropy", "nce", "ranking", "margin", "margin_compound", "regression", "regression_s"]
 )
 def test_every_data_set_with_every_method_is_an_experiment(data, method):
-    given = {"validation": "v.tsv", "test": "t.tsv", "labels": "n.txt"} if data == "mine.tsv" else {}
-    config = evaluate(CONFIG, {"data": data, "method": method, **given})
+    file_settings = {"validation": "v.tsv", "test": "t.tsv", "labels": "n.txt"} if data == "mine.tsv" else {}
+    config = evaluate(CONFIG, {"data": data, "method": method, **file_settings})
     check(config, CONFIG, sp.Registry())
     assert ("energy" in config) == (method != "cross_entropy")
     if data == "mine.tsv":
         assert config["task"] == {
-            "type": "text", "threshold": "validation", "decode": "validation", "train": data, **given,
+            "type": "text", "threshold": "validation", "decode": "validation", "train": data, **file_settings,
         }  # fmt: skip
 
 
@@ -461,20 +467,20 @@ def test_a_config_of_files():
     assert evaluate(CONFIG, {"data": "mine.tsv"})["task"]["file"] == "mine.tsv"
     with pytest.raises(ConfigError, match=r"require a training file"):
         evaluate(CONFIG, {"labels": "names.txt"})
-    task_ = evaluate(CONFIG, {"task.train": "a.tsv", "task.validation": "b.tsv"})["task"]
-    assert task_["train"] == "a.tsv" and "corpus" not in task_
+    table = evaluate(CONFIG, {"task.train": "a.tsv", "task.validation": "b.tsv"})["task"]
+    assert table["train"] == "a.tsv" and "corpus" not in table
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    small = {"trainer.epochs": "8", "energy_loss.samples": "5", "trainer.energy.steps": "1"}
+    settings = {"trainer.epochs": "8", "energy_loss.samples": "5", "trainer.energy.steps": "1"}
     folder = tmp_path_factory.mktemp("runs") / "text"
-    return trained("texts", folder, **small, **{"features.characters": "[3,4]"})
+    return trained("texts", folder, **settings, **{"features.characters": "[3,4]"})
 
 
 def test_the_sample_config_learns(run):
     scores = json.loads((run / "metrics.json").read_text())["test"]
-    # Without looking at a text: the share of the best constant answer.
+    # The score of the best constant answer, which ignores the texts.
     gold = np.zeros((500, 40), dtype=bool)
     for row, (_, labels) in enumerate(sample.texts()["test"]):
         gold[row, labels] = True
@@ -486,24 +492,24 @@ def test_the_sample_config_learns(run):
 
 
 def test_a_run_predicts_without_its_data(run, tmp_path, monkeypatch):
-    def gone(*_, **__):
+    def fail(*_, **__):
         raise AssertionError("the sample was read again")
 
-    monkeypatch.setattr(sample, "texts", gone)
-    wanted, rows = None, []
+    monkeypatch.setattr(sample, "texts", fail)
+    expected, rows = None, []
     predictor = sp.load(run)
     monkeypatch.undo()
     for text, gold in sample.texts()["test"][:20]:
         rows.append(f"{text}\t{','.join(sample.labels()[i] for i in gold)}")
     items = [{"text": row.split("\t")[0]} for row in rows]
-    wanted = predictor.predict(items)
-    assert {frozenset(w["labels"]) for w in wanted} != {frozenset()} and len(wanted[0]["probabilities"]) == 10
-    for item, found in zip(items[:4], wanted, strict=False):
-        [alone] = predictor.predict([item])
-        assert alone["probabilities"] == pytest.approx(found["probabilities"], abs=1e-5)
+    expected = predictor.predict(items)
+    assert {frozenset(w["labels"]) for w in expected} != {frozenset()} and len(expected[0]["probabilities"]) == 10
+    for item, answer in zip(items[:4], expected, strict=False):
+        [single] = predictor.predict([item])
+        assert single["probabilities"] == pytest.approx(answer["probabilities"], abs=1e-5)
     tsv = written(tmp_path / "x.tsv", "\n".join(rows) + "\n")
     plain = written(tmp_path / "x.txt", "\n".join(row.split("\t")[0] for row in rows) + "\n")
-    assert list(predictor.predict_file(tsv)) == list(predictor.predict_file(plain)) == wanted
+    assert list(predictor.predict_file(tsv)) == list(predictor.predict_file(plain)) == expected
     assert 0.5 < predictor.evaluate_file(tsv)["scores"]["example_f1"] <= 1
     assert len(list(predictor.score_file(tsv))) == 20
     with pytest.raises(DataError, match="no gold outputs"):
@@ -517,25 +523,25 @@ def test_a_run_predicts_without_its_data(run, tmp_path, monkeypatch):
 def test_goemotions_counts():
     folder = "data:text/goemotions/"
     parts = {name: folder + file for name, file in zip(sp.PARTS, ("train.tsv", "dev.tsv", "test.tsv"), strict=True)}
-    it = task(**parts, labels=folder + "labels.txt", min_count=2)
-    assert [len(it.part(name)) for name in sp.PARTS] == [43410, 5426, 5427] and len(it.space.labels) == 28
-    single = np.mean([len(e.gold) == 1 for name in sp.PARTS for e in it.part(name)])
+    task = load_task(**parts, labels=folder + "labels.txt", min_count=2)
+    assert [len(task.part(name)) for name in sp.PARTS] == [43410, 5426, 5427] and len(task.space.labels) == 28
+    single = np.mean([len(e.gold) == 1 for name in sp.PARTS for e in task.part(name)])
     assert 0.83 < single < 0.84  # Demszky et al. 2020, Sec. 3
-    assert it.space.labels[it.part("train")[2].gold[0]] == "anger"
+    assert task.space.labels[task.part("train")[2].gold[0]] == "anger"
 
 
 @real_data
 def test_reuters_counts():
-    it = task(reuters="data:text/reuters21578")
-    train = [*it.part("train"), *it.part("validation")]
-    assert (len(train), len(it.part("test")), len(it.space.labels)) == (9603, 3299, 90)
-    labelled = [sum(len(e.gold) > 0 for e in part) for part in (train, it.part("test"))]
+    task = load_task(reuters="data:text/reuters21578")
+    train = [*task.part("train"), *task.part("validation")]
+    assert (len(train), len(task.part("test")), len(task.space.labels)) == (9603, 3299, 90)
+    labelled = [sum(len(e.gold) > 0 for e in part) for part in (train, task.part("test"))]
     assert labelled == [7770, 3019]  # the sizes of R(90), Debole & Sebastiani 2005
-    assert all(sum(label in e.gold for e in it.part("test")) > 0 for label in range(90))
+    assert all(sum(label in e.gold for e in task.part("test")) > 0 for label in range(90))
 
 
 def test_a_file_may_name_its_columns_in_its_own_way(run, tmp_path):
-    """Of evaluate and predict; the run's folder stays as it is."""
+    """Column settings of evaluate and predict leave the run's folder unchanged."""
     config = (run / "config.json").read_bytes()
     predictor = sp.load(run)
     names = predictor.task.space.labels[:2]
@@ -551,17 +557,17 @@ def test_a_file_may_name_its_columns_in_its_own_way(run, tmp_path):
     assert (run / "config.json").read_bytes() == config
     assert json.loads(spen("evaluate", run, path, "text=body", "labels=kinds", "separator=;").stdout)["scores"]
     assert len(spen("predict", run, path, "text=2").stdout.splitlines()) == 2
-    bare = written(tmp_path / "bare.csv", 'refund please\n"where is it, and when"\n')
-    assert len(spen("predict", run, bare, "task.header=false").stdout.splitlines()) == 2
-    for words, found in (
+    headerless = written(tmp_path / "bare.csv", 'refund please\n"where is it, and when"\n')
+    assert len(spen("predict", run, headerless, "task.header=false").stdout.splitlines()) == 2
+    for arguments, message in (
         (["text=title"], "expected a text column named 'title'"),
         (["body=text"], "a run of task 'text', whose files take text=, labels=, separator=, drop="),
         (["text=0"], "task.text: found 0; expected a name, or a number from 1"),
     ):
-        assert found in " ".join(spen("predict", run, path, *words, status=2).stderr.split())
+        assert message in " ".join(spen("predict", run, path, *arguments, status=2).stderr.split())
 
 
-def test_own_columns_of_shards_go_by_name(tmp_path):
+def test_columns_of_shards_are_matched_by_name(tmp_path):
     tables = ({"text": ["a"], "k": [1]}, {"k": [2], "text": ["b"], "more": ["x"]}, {"text": ["c"]})
     for number, table in enumerate(tables):
         parquet_file(tmp_path / f"{number}.parquet", table)
