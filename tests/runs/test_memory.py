@@ -1,4 +1,4 @@
-"""An allocator's error is one sentence."""
+"""An allocator's error is reported in one sentence."""
 
 from __future__ import annotations
 
