@@ -346,7 +346,7 @@ def test_ewt_is_merged_from_its_two_sources(cache, server, monkeypatch):
     assert get("ewt", yes=True, base_url=url) == cache / "srl" / "ewt_propbank"
     assert locate("data:srl/ewt_propbank/ewt-propbank-dev.gold_conll").read_text() == MERGED
     assert sorted(p.name for p in (cache / "srl/ewt_propbank").iterdir()) == sorted(Path(p).name for p, _ in derived)
-    get("ewt", base_url="http://127.0.0.1:9")  # all there
+    get("ewt", base_url="http://127.0.0.1:9")  # all files exist
 
 
 @real_data

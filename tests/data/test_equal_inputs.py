@@ -112,10 +112,10 @@ ROWS = [*WORDS[:31], *WORDS[30::-1], *WORDS[:31]]
 
 def read_inputs(task: Any, part: str) -> set[tuple[str, ...]]:
     """A part's inputs, in readable form, without zeros and blanks."""
-    shown = [task.show(example).inputs for example in task.part(part)]
+    inputs = [task.show(example).inputs for example in task.part(part)]
     return {
         tuple(sorted("".join(piece.lower().split()) for piece in pieces if not piece.endswith(" 0")))
-        for pieces in shown
+        for pieces in inputs
     }
 
 
@@ -193,7 +193,7 @@ def test_equal_inputs_given_in_python_stay_in_one_part(kind: str) -> None:
     assert task.notes()[0].startswith("warning: the train part also has 5 of the 5 validation inputs")
 
 
-def test_columns_that_a_tagger_reads_are_input(tmp_path: Path) -> None:
+def test_columns_that_a_tagger_reads_are_part_of_the_input(tmp_path: Path) -> None:
     path, test = tmp_path / "x.conll", tmp_path / "y.conll"
     path.write_text("".join(f"well\tC{i % 15}\tO\n\n" for i in range(30)))
     test.write_text("ill\tC0\tO\n\n")

@@ -182,7 +182,7 @@ def test_our_own_files_stay_in_utf_8(tmp_path: Path) -> None:
     assert json.loads(out.read_bytes())["train"] == rows["train"]
 
 
-def test_standard_input_has_the_encoding_too() -> None:
+def test_the_encoding_applies_to_standard_input_too() -> None:
     with read_in_encoding("cp1252"):
         assert read_standard_input(io.BytesIO("Où ?".encode("cp1252"))) == "Où ?"
 
@@ -198,7 +198,7 @@ def test_standard_input_has_the_encoding_too() -> None:
         ("srl_seal", "Zoë\t-\t(A0*)\nräumt\träumen\t(V*)\n\n" * 30),
     ],
 )
-def test_every_config_of_text_takes_the_encoding(tmp_path: Path, config: str, text: str) -> None:
+def test_every_text_config_accepts_the_encoding(tmp_path: Path, config: str, text: str) -> None:
     facts = {}
     for encoding in ("utf-8", "cp1252"):
         for part in ("train", "validation"):

@@ -63,7 +63,7 @@ def make_tables(seed: int, count: int) -> dict[str, Any]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """For each task a folder of shards, one of them without rows and one in Arrow's format, and a validation file."""
+    """For each task, a folder of shards, one without rows and one in Arrow's format, and a validation file."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for task in SMALL:
         (tmp_path / task).mkdir()
@@ -110,7 +110,7 @@ def test_examples_on_disk_equal_those_in_memory(folder: Path, kind: str, fields:
             assert (one.entry.words, one.names, one.spans) == (other.entry.words, other.names, other.spans)
 
 
-def test_texts_on_disk_are_split_and_labelled_as_those_in_memory(folder: Path) -> None:
+def test_texts_on_disk_are_split_and_labelled_like_those_in_memory(folder: Path) -> None:
     """Texts without blanks between words, and labels in text cells."""
     texts = ["我很好", "今天很热", "好"]
     parquet.write_table(pa.table({"text": texts, "labels": ["['a', 'b']", "a", "b;a"]}), folder / "text" / "0.parquet")
@@ -311,7 +311,7 @@ def test_a_checksum_is_computed_once(folder: Path, kind: str, monkeypatch: pytes
     assert sorted(names) == ["0.parquet", "1.parquet", "2.parquet", "3.arrow", f"{kind}.parquet"]
 
 
-def test_an_index_that_is_replaced_while_it_is_read_stays_what_it_was(
+def test_an_index_that_is_replaced_while_it_is_read_does_not_change(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spen_plugins.data.disk.on_disk.MAPPED", 3)
@@ -486,7 +486,7 @@ def test_cached_tables_of_datasets_are_not_data(folder: Path) -> None:
     assert [file.name for file in shards(folder / "saved")] == ["data-00000-of-00001.arrow"]
 
 
-def test_minus_one_of_hugging_face_is_no_label(folder: Path) -> None:
+def test_minus_one_of_hugging_face_is_not_a_label(folder: Path) -> None:
     from datasets import ClassLabel, Dataset, Features, Value
 
     texts = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})

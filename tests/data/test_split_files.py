@@ -257,18 +257,18 @@ def test_columns_that_are_not_labels_may_hold_anything(tmp_path: Path) -> None:
 @pytest.mark.parametrize("separator", [",", "\t"])
 @pytest.mark.parametrize("cell", ["NA", "NaN", "null"])
 def test_a_split_warns_about_cells_that_training_rejects(tmp_path: Path, separator: str, cell: str) -> None:
-    path, warnings = tmp_path / "x.csv", []
+    path, messages = tmp_path / "x.csv", []
     rows = ["age,t_a,t_b", *(f"{n}.5,{n % 2},{1 - n % 2}" for n in range(20)), f"{cell},0,1"]
     path.write_text("\n".join(rows).replace(",", separator))
-    split_path = split_file(path, labels="t_*", say=warnings.append)
-    assert len(warnings) == 2 and warnings[0].startswith("warning: ")
+    split_path = split_file(path, labels="t_*", say=messages.append)
+    assert len(messages) == 2 and messages[0].startswith("warning: ")
     message = str(path) + rf":22: found '{cell}' in column 'age'; expected .* an empty cell .*drop=age"
-    assert re.search(message, warnings[0])
+    assert re.search(message, messages[0])
     with pytest.raises(sp.DataError, match=message):
         loaded("multilabel", file=str(path), split=str(split_path), labels="t_*")
     loaded("multilabel", file=str(path), split=str(split_path), labels="t_a", drop=["age"])
     path.write_text("\n".join(rows[:-1]).replace(",", separator))
-    assert read_strata(path, ColumnKeys(labels="t_*"), warn=warnings.append)[0].shape == (20, 2) and len(warnings) == 2
+    assert read_strata(path, ColumnKeys(labels="t_*"), warn=messages.append)[0].shape == (20, 2) and len(messages) == 2
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])

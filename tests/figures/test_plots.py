@@ -48,7 +48,7 @@ def panels(figure: Figure) -> dict[str, Any]:
 
 
 def curves(axis: Any) -> dict[str, list[list[float]]]:
-    """Drawn lines with a label of their own, as [x, y]."""
+    """Drawn lines that have a label, as [x, y]."""
     lines = [line for line in axis.lines if not line.get_label().startswith("_")]
     return {line.get_label(): np.asarray(line.get_data()).tolist() for line in lines}
 
@@ -193,7 +193,7 @@ def test_files_are_valid_and_reproducible(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["plot.v1.png", "plot.v1.svg"]
 
 
-def test_panels_are_those_of_the_figure(tmp_path: Path) -> None:
+def test_panels_match_the_figure(tmp_path: Path) -> None:
     groups = [Group(name, [written(tmp_path / name, [0.2, 0.4])]) for name in ("a", "b")]
     figure, single = training_figure(groups), training_panels(groups)
     assert [axis.get_title() for axis in figure.axes] == [panel.axes[0].get_title() for panel in single]

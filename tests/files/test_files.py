@@ -82,7 +82,7 @@ def test_a_link_at_the_target_is_replaced_and_its_victim_untouched(tmp_path: Pat
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o027])
-def test_permissions_are_those_of_the_mask(mask: int, tmp_path: Path) -> None:
+def test_permissions_follow_the_mask(mask: int, tmp_path: Path) -> None:
     old_mask = os.umask(mask)
     try:
         save_bytes(b"", tmp_path / "file")
@@ -165,7 +165,7 @@ def test_files_of_another_machine_are_left_alone(tmp_path: Path) -> None:
     assert f"-{process}-" in unfinished.name and unfinished.exists() and is_free(tmp_path)
 
 
-def test_a_folder_is_free_unless_it_has_files(tmp_path: Path) -> None:
+def test_a_folder_is_free_unless_it_holds_something(tmp_path: Path) -> None:
     assert is_free(tmp_path / "new") and is_free(tmp_path)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "folder").mkdir()
@@ -269,7 +269,7 @@ def test_a_lock_writes_to_no_file_but_its_own(kind: str, tmp_path: Path) -> None
     assert victim.read_text() == "mine" and os.path.lexists(folder / LOCK)
 
 
-def test_a_folder_that_cannot_be_synced_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_synced_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync = os.fsync
 
     def refuse(number: int) -> None:

@@ -78,7 +78,7 @@ def test_a_word_is_a_run_or_a_folder_of_runs_with_or_without_a_label(tmp_path):
     assert [list(group.by_seed()) for group in groups] == [[2, 10], [0], [0], [0]]
 
 
-def test_runs_that_are_not_done_are_left_out_with_a_note(tmp_path):
+def test_unfinished_runs_are_left_out_with_a_note(tmp_path):
     make_run(tmp_path / "x" / "seed-0", 0, 0.5)
     make_run(tmp_path / "x" / "seed-1", 1, 0.5, is_done=False)
     [group] = read_groups([str(tmp_path / "x")])
@@ -137,7 +137,7 @@ def enumerate_outcomes() -> Counter[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("cells", [2**20, 7])
-def test_resamples_are_those_of_the_enumeration(monkeypatch, cells):
+def test_resamples_match_the_enumeration(monkeypatch, cells):
     monkeypatch.setattr(bootstrap, "CELLS", cells)
     resamples, expected = 20_000, enumerate_outcomes()
     scores = resampled_scores(NUMERATORS, DENOMINATORS, resamples)
@@ -339,11 +339,11 @@ def test_latex_has_intervals_on_request(pair):
         ("B\\| `x`", r"B\\\| \`x\`"),
     ],
 )
-def test_a_label_in_a_markdown_table_is_a_text(label, cell):
+def test_labels_in_a_markdown_table_are_escaped(label, cell):
     assert markdown_cell(label) == cell
 
 
-def test_labels_of_runs_break_no_table(pair):
+def test_labels_of_runs_do_not_break_tables(pair):
     comparison = compare(read_groups([f"=a\n<i>|$x={pair[0]}", pair[1]]), scores=["example_f1"], against=["theirs"])
     lines = markdown(comparison).splitlines()
     assert lines[2].startswith(r"| =a \<i>\|\$x | 50.00")
@@ -463,7 +463,7 @@ def test_parameters_and_speed_are_shown_on_request(pair, tmp_path):
     assert "| 2,000 | 200 | 15 |" in result.stdout
 
 
-def test_the_energy_s_share_is_that_of_its_term_for_the_net_that_predicts(tmp_path):
+def test_the_energys_share_is_that_of_its_term_for_the_predicting_net(tmp_path):
     folder = RunFolder(make_run(tmp_path / "compound", 0, 0.5))
     folder.truncate_history(0)
     shares = {"inference_net.cost_augmented": 0.5, "inference_net.test_time": 0.2, "energy.margin": 0.9}

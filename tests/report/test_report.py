@@ -86,7 +86,7 @@ def read_metrics(run: Path) -> dict:
     return sp.RunFolder(run).metrics()
 
 
-def test_scores_are_those_of_the_run_folders(page, roles, runs):
+def test_scores_match_the_run_folders(page, roles, runs):
     for part in ("validation", "test"):
         head, *rows = page.tables[part.capitalize()]
         assert rows[-1][0] == "constant predictor"
@@ -174,7 +174,7 @@ def test_scores_with_a_unit_are_shown_as_they_are(runs, tmp_path, monkeypatch):
     assert "their scores are in dB (run) and fractions (ce)" in page.text
 
 
-def test_paired_differences_are_those_of_the_seeds(page, runs):
+def test_paired_differences_match_the_seeds(page, runs):
     [gain] = {row[1] for row in page.tables["Paired differences"] if row[0] == "<b>ce</b>"}
     a, b = (
         100

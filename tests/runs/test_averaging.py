@@ -87,7 +87,7 @@ def test_probabilities_are_the_mean_of_the_runs_own(methods_folder: Path, tmp_pa
     assert folder.config()["task"]["decode"] == "validation"
 
 
-def test_a_mean_is_a_run_as_any_other(tag_runs: list[Path], tmp_path: Path) -> None:
+def test_a_mean_is_a_run_like_any_other(tag_runs: list[Path], tmp_path: Path) -> None:
     """The mean of a CRF and a net predicts, is scored, calibrated, exported and averaged again without its runs."""
     runs = [Path(shutil.copytree(run, tmp_path / run.name)) for run in tag_runs]
     expected_probabilities = [
@@ -168,12 +168,12 @@ def test_runs_of_other_data_or_with_an_energy_that_predicts_are_rejected(
         ([], "found 2 runs and OUT"),
     ],
 )
-def test_options_that_do_not_go_together(methods_folder: Path, tmp_path: Path, words: list[str], message: str) -> None:
+def test_options_that_exclude_each_other(methods_folder: Path, tmp_path: Path, words: list[str], message: str) -> None:
     runs = list_runs(methods_folder)[: 1 if words else 2]
     assert message in spen("decode", *runs, tmp_path / "x", *words, status=2).stderr
 
 
-def test_a_decoder_is_not_for_a_mean_of_tags(tag_runs: list[Path], tmp_path: Path) -> None:
+def test_a_mean_of_tags_has_no_threshold_decoder(tag_runs: list[Path], tmp_path: Path) -> None:
     message = spen("decode", *tag_runs, tmp_path / "x", "--mean", "--by", "threshold", status=2).stderr
     assert "'task.decode'" in message and 'expected "viterbi" | "expected_f1" | "validation"' in message
 

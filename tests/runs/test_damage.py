@@ -230,7 +230,7 @@ def test_a_damaged_run_is_reported_in_one_line(
     if command is RESUME and name != "metrics.json":
         (run / "metrics.json").unlink()
     message = get_error(command, run, input_file)
-    assert str(run) in message or "nothing to plot" in message  # of an empty history
+    assert str(run) in message or "nothing to plot" in message  # for an empty history
 
 
 def test_a_warm_start_takes_no_damaged_weights(run: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A newcomer trains `srl_seal` on the sample corpus by its defaults, then predicts, evaluates and scores."""
+"""A newcomer trains `srl_seal` on the sample corpus with its defaults, then predicts, evaluates and scores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def score_majority() -> dict[str, Any]:
-    """Each word gets the tag it has most often in training, given on which side of the predicate it stands."""
+    """Scores of giving each word its most frequent training tag, by its side of the predicate."""
     task = loaded("srl", corpus="sample")
     counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
 

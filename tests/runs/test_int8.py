@@ -35,7 +35,7 @@ def compute_by_hand(linear: nn.Linear, x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("top", [None, 63])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(70,), (3, 70), (2, 5, 70)], ids=str)
-def test_products_are_those_of_rounded_numbers(
+def test_products_match_those_of_rounded_numbers(
     bias: bool, shape: tuple[int, ...], top: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if top is not None:

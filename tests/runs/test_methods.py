@@ -176,7 +176,7 @@ def test_with_one_seed_the_error_is_over_validation_examples(copied, part, chose
     assert ("its standard error is unknown" in plan["reason"]) == (part == "test")
 
 
-def test_a_run_keeps_the_validation_examples_scores_beside_those_of_the_test_part(two_methods):
+def test_a_run_stores_the_scores_of_validation_examples_too(two_methods):
     run = RunFolder(two_methods[0] / "nce" / "seed-0")
     validation, test = (run.ratios(part, beside=True) for part in ("validation", "test"))
     scored = [ratios["numerator"].sum() / ratios["denominator"].sum() for ratios in (validation, test)]

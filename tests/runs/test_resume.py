@@ -37,9 +37,9 @@ FORK.set_forkserver_preload(
 
 
 def command(words: list[str], log: Path, event: str, count: int, signal_number: int) -> None:
-    """`spen-run` in a process of its own, which sends itself a signal at some update, or when some file is renamed."""
+    """`spen-run` in a separate process, which sends itself a signal at an update or when a file is renamed."""
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background hands on that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell passes on that it is ignored
     countdown = itertools.count(count, -1)
 
     def count_down(*_: object) -> None:
@@ -94,7 +94,7 @@ def check_same_results(folder: Path, reference: Path) -> None:
     [
         ("environment.json", 1, 0),
         ("update", 2 * BATCHES + 9, 1),
-        ("state-*.json", 2 * BATCHES + 5, 2),  # the checkpoint before is still there
+        ("state-*.json", 2 * BATCHES + 5, 2),  # the previous checkpoint still exists
         ("state-*.safetensors", 3 * BATCHES + 3, 3),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_killed_run_resumes_exactly(reference: Path, tmp_path: Path, event: st
     assert not (folder / "metrics.json").exists()
     history = folder / "history.jsonl"
     assert epochs == (len(history.read_text().splitlines()) if history.exists() else 0)
-    assert (folder / ".lock").exists()  # a fresh run holds its folder, and that ends with it
+    assert (folder / ".lock").exists()  # a new run holds its folder until its process ends
     resume(folder)
     check_same_results(folder, reference)
     assert not (folder / ".lock").exists()

@@ -155,7 +155,7 @@ def test_a_config_may_have_seeds_of_its_own(tmp_path, monkeypatch):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_seed_that_fails_does_not_stop_the_others(copied, two_seeds, jobs):
     plan = json.loads((copied / "seeds.json").read_text())
-    plan["configs"]["0"]["trainer"]["net"]["lr"] = 1e30  # not finite soon
+    plan["configs"]["0"]["trainer"]["net"]["lr"] = 1e30  # soon not finite
     (copied / "seeds.json").write_text(json.dumps(plan))
     for seed in (0, 1):
         shutil.rmtree(copied / f"seed-{seed}")

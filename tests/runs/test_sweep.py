@@ -53,7 +53,7 @@ def make_sweep(tmp_path: Path, space: Path):
 
 @pytest.fixture
 def fake_run(monkeypatch: pytest.MonkeyPatch):
-    """Instead of training: a folder whose history has the scores that a function of the config gives."""
+    """Replaces training: writes a folder whose history has the scores that a function of the config returns."""
 
     def put(scores: Any) -> list[dict[str, Any]]:
         calls: list[dict[str, Any]] = []
@@ -172,17 +172,17 @@ def test_a_real_sweep_leaves_the_test_part_alone(make_sweep, monkeypatch, tmp_pa
     scores = [max(record["score"] for record in run.history()) for run in runs]
     assert [float(row["score"]) for row in read_trials(tmp_path / "sweep")] == scores
     assert [run.metrics()["validation"]["example_f1"] for run in runs] == pytest.approx(scores)
-    # best.json trains to what the trial came to, and now the test part is scored.
+    # best.json trains to the trial's score, and now the test part is scored.
     metrics = RunFolder.open(trained(best, tmp_path / "again")).metrics()
     assert metrics["validation"]["example_f1"] == pytest.approx(max(scores)) and "test" in metrics
-    # So does the printed command.
+    # The printed command gives the same config.
     command = lines[-1].splitlines()[-1]
     assert command.startswith(f"spen-run {CONFIG} method=cross_entropy trainer.epochs=2 trainer.net.lr=")
     words = dict(word.strip("'").split("=") for word in command.split()[2:])
     assert evaluate(CONFIG, words) == evaluate(best)
 
 
-def test_tpe_finds_the_good_end_and_every_trial_has_its_line(make_sweep, space: Path, fake_run, tmp_path: Path) -> None:
+def test_tpe_finds_the_good_end_and_every_trial_has_a_line(make_sweep, space: Path, fake_run, tmp_path: Path) -> None:
     space.write_text("trainer.net.lr: {low: 0.001, high: 1}")
     fake_run(lambda config: [1 - abs(config["trainer"]["net"]["lr"] - 0.7)])
     lines: list[str] = []
@@ -271,7 +271,7 @@ def test_a_study_is_one_experiment(make_sweep, fake_run) -> None:
         sweep(make_sweep(1, storage="nonsense://x", name="other"), lambda _: None)
 
 
-# Kills and company
+# Killed and concurrent processes
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +370,7 @@ def test_a_living_process_keeps_its_trials(tmp_path: Path) -> None:
         trial.suggest_float("x", 0, 1)
         assert studies.reclaim(study, tmp_path) == []
         assert study.trials[0].state == optuna.trial.TrialState.RUNNING
-    (tmp_path / f"{name}.lock").touch()  # as a killed process leaves it: there, but not locked
+    (tmp_path / f"{name}.lock").touch()  # as a killed process leaves it: present, but not locked
     assert studies.reclaim(study, tmp_path) == [0]
     assert studies.reclaim(study, tmp_path) == []
     assert [t.state.name for t in study.trials] == ["FAIL", "WAITING"] and studies.list_counted(study) == []

@@ -72,7 +72,7 @@ def check_same_runs(one: Path, other: Path) -> None:
     assert one.history() == other.history()
 
 
-def test_one_part_alone_is_the_plain_trainer(tmp_path: Path) -> None:
+def test_one_part_alone_trains_like_the_plain_trainer(tmp_path: Path) -> None:
     table = make_config(tmp_path / "bert")
     plain = runner.run(table, "tags.json", tmp_path / "plain", QUIET)
     [run] = together.run({"tags": (table, "tags.json")}, tmp_path / "both", QUIET)

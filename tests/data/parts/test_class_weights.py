@@ -84,7 +84,7 @@ def draw_tags() -> tuple[sp.Proposal, torch.Tensor, torch.Tensor]:
     return space.independent(torch.randn(2, 1, 3, 4, dtype=torch.float64), mask), gold, tags.masked_fill(~mask, -100)
 
 
-def test_weights_of_labels_are_those_of_torch() -> None:
+def test_weights_of_labels_match_torch() -> None:
     proposal, gold = draw_labels()
     off, on = torch.rand(2, 4, dtype=torch.float64) + 0.5
     expected = F.binary_cross_entropy_with_logits(
@@ -97,7 +97,7 @@ def test_weights_of_labels_are_those_of_torch() -> None:
     torch.testing.assert_close(actual[:, :1], -expected.sum(-1))
 
 
-def test_weights_of_tags_are_those_of_torch_and_padding_has_none() -> None:
+def test_weights_of_tags_match_torch_and_padding_has_none() -> None:
     proposal, gold, tags = draw_tags()
     weights = torch.rand(4, dtype=torch.float64)
     losses = F.cross_entropy(proposal.logits[:, 0].transpose(1, 2), tags, weights, reduction="none")
@@ -142,7 +142,7 @@ class Example:
         self.weight = weight
 
 
-def test_balanced_weights_are_those_of_scikit_learn() -> None:
+def test_balanced_weights_match_scikit_learn() -> None:
     sets = [[0], [0, 1], [1], [], [0, 3], [3, 0]]
     weights = weigh_labels("balanced", list("abcd"), [*map(Example, sets)])
     for label in (0, 1, 3):

@@ -66,7 +66,7 @@ def test_columns_by_blanks_and_documents(tmp_path):
     ("text", "words"),
     [
         ("# a comment\n#1\tO\nb\tO\n", ["#1 b"]),
-        ("# id = 3\n#tag O\n# O\n\n#so O\n", ["#tag #", "#so"]),  # by blanks, # may be a word
+        ("# id = 3\n#tag O\n# O\n\n#so O\n", ["#tag #", "#so"]),  # separated by blanks, # may be a word
         ("# text = O\n# newdoc as it is\na O\n", ["a"]),
         ("a\tO\n#b\tO\n", ["a #b"]),
         ("# doc 7\tlang=en\na _ _ O\n\n# doc 8\tlang=en\n# _ _ O\n", ["a", "#"]),  # a tab in comments alone
@@ -204,7 +204,7 @@ def test_biolu_is_read_as_bioes():
 
 @pytest.mark.parametrize("scheme", ["bio", "iob1", "bioes"])
 def test_spans_survive_every_scheme(scheme):
-    """Every way to lay spans of two types over four words."""
+    """Every way to place spans of two types on four words."""
     for tags in product(["O", "B-X", "I-X", "B-Y", "I-Y"], repeat=4):
         try:
             expected = spans(tags, "bio")

@@ -88,7 +88,7 @@ def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -
         ("day", [1, 2, 3, 4, 5, 6], False),
     ],
 )
-def test_a_column_that_numbers_the_rows_is_no_feature(
+def test_a_column_that_numbers_the_rows_is_not_a_feature(
     tmp_path: Path, split: str, form: str, name: str, values: list[Any], is_left_out: bool
 ) -> None:
     columns = {name: values, "age": [10, 20, 30, 40, 50, 60], "tag_a": [1, 0, 1, 0, 1, 0]}
@@ -390,9 +390,7 @@ def test_train_and_test_files_alone(tmp_path: Path) -> None:
     train_rows = carve(
         [example.gold for example in load_vectors(**files, labels="tag_*").read(files["train"])], ""
     ).train
-    np.testing.assert_allclose(
-        task.scaling.mean[1], np.nanmean(np.array(ages)[train_rows])
-    )  # of the rows that are trained on
+    np.testing.assert_allclose(task.scaling.mean[1], np.nanmean(np.array(ages)[train_rows]))
 
 
 def test_the_same_file_as_two_parts_raises_a_warning(tmp_path: Path) -> None:

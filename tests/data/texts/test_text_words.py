@@ -35,7 +35,7 @@ def split_words(text: str, **fields: Any) -> list[str]:
         ("שָׁלוֹם!", ["שָׁלוֹם", "!"]),
         (f"Cafe{ACUTE} d’e{ACUTE}te{ACUTE}.", [f"cafe{ACUTE}", f"d'e{ACUTE}te{ACUTE}", "."]),
         ("ශ්\u200dරී ලංකා", ["ශ්\u200dරී", "ලංකා"]),
-        ("I ❤\ufe0flove \ufe0fit", ["i", "❤", "\ufe0f", "love", "\ufe0f", "it"]),  # marks on no letter
+        ("I ❤\ufe0flove \ufe0fit", ["i", "❤", "\ufe0f", "love", "\ufe0f", "it"]),  # marks without a letter
     ],
 )
 def test_combining_marks_stay_in_their_word(text: str, expected: list[str]) -> None:
@@ -43,7 +43,7 @@ def test_combining_marks_stay_in_their_word(text: str, expected: list[str]) -> N
     assert split_words(text, punctuation=False) == [word for word in expected if re.match(r"\w", word)]
 
 
-def test_words_without_combining_marks_are_those_of_earlier_versions() -> None:
+def test_words_without_combining_marks_match_those_of_earlier_versions() -> None:
     rng = np.random.default_rng(0)
     characters = "ab'' _.-,’\u200d❤€éßЖ中²½٣\n" + "".join(map(chr, range(0x250, 0x2100, 7)))
     letters = [letter for letter in characters if not category(letter).startswith("M")]
@@ -134,7 +134,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("lower", [True, False])
-def test_pieces_of_berts_kind_are_those_of_the_rule(tmp_path: Path, lower: bool) -> None:
+def test_pieces_of_berts_kind_match_the_rule(tmp_path: Path, lower: bool) -> None:
     indexer = PieceIndexer("p", make_bert_tokenizer(tmp_path, lower), 512)
     for text in TEXTS:
         rule, blanks = (indexer.index(split_words(text, words=mode, **UNCHANGED)) for mode in ("rule", "blanks"))
