@@ -1,4 +1,4 @@
-"""Data files that change after a run: nothing that is compared with it, or fitted for it, passes over that."""
+"""Data files that change after a run: comparing with the run or fitting to it reports the change."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def write(path: Path, seed: int, rows: int = 40) -> None:
     path.write_text("\n".join(["a,b,c,tag_x,tag_y", *lines]) + "\n")
 
 
-THREE = ("data=train.csv", "validation=validation.csv", "test=test.csv")
+DATA_FILES = ("data=train.csv", "validation=validation.csv", "test=test.csv")
 
 
 def run(seeds: str, *files: str, status: int = 0) -> Result:
     small = ("method=cross_entropy", "trainer.epochs=1", "features.hidden=[4]", f"seeds={seeds}")
-    words = ("labels", *(files or THREE), "labels=tag_*", *small, "--out", "runs", "--device", "cpu")
+    words = ("labels", *(files or DATA_FILES), "labels=tag_*", *small, "--out", "runs", "--device", "cpu")
     return spen_run(*words, status=status)
 
 
@@ -45,7 +45,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def work_in_a_copy(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(trained, tmp_path / "copy")
     monkeypatch.chdir(tmp_path / "copy")
 
@@ -61,30 +61,32 @@ def test_no_seed_is_added(part: str) -> None:
 def test_a_seed_is_added_where_nothing_changed() -> None:
     run("0,1")
     assert "did not read the same" not in spen("compare", "runs").output
-    about = Path("runs/seed-1/environment.json")
-    about.write_text(about.read_text().replace(json.loads(about.read_text())["data_sha256"]["test.csv"], "0" * 64))
+    environment = Path("runs/seed-1/environment.json")
+    environment.write_text(
+        environment.read_text().replace(json.loads(environment.read_text())["data_sha256"]["test.csv"], "0" * 64)
+    )
     assert "WARNING: runs of runs did not read the same" in spen("compare", "runs").output
 
 
 def test_nothing_is_fitted_to_another_validation_part() -> None:
     spen("decode", "runs/seed-0", "as_it_was", "--by", "threshold")
-    kept = Path("runs/seed-0/calibration.json").read_bytes()
+    calibration = Path("runs/seed-0/calibration.json").read_bytes()
     write(Path("validation.csv"), 9)
     for words in (("decode", "runs/seed-0", "other", "--by", "threshold"), ("calibrate", "runs/seed-0")):
         assert "validation.csv changed since" in spen(*words, status=1).output
-    assert not Path("other").exists() and Path("runs/seed-0/calibration.json").read_bytes() == kept
+    assert not Path("other").exists() and Path("runs/seed-0/calibration.json").read_bytes() == calibration
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (("decode", "runs/seed-0", "other", "--by", "expected_f1", "--threshold", "0.5"), "omit --threshold"),
         (("decode", "runs/seed-0", "other", "--by", "threshold", "--temperature", "2"), "omit --temperature"),
         (("decode", "runs/seed-0", "other", "--by", "threshold", "--threshold", "1.5"), "spen decode runs/seed-0: "),
     ],
 )
-def test_no_option_is_passed_over(words: tuple[str, ...], says: str) -> None:
-    assert says in spen(*words, status=2).output
+def test_no_option_is_ignored(words: tuple[str, ...], message: str) -> None:
+    assert message in spen(*words, status=2).output
     assert not Path("other").exists()
 
 
@@ -92,7 +94,7 @@ def test_a_sweep_has_one_set_of_data(tmp_path: Path) -> None:
     runs = [Path("runs/seed-0")]
     check_same_data(runs)
     Path("train.csv").unlink()
-    check_same_data(runs)  # what is gone is for the next trial to say
+    check_same_data(runs)  # the next trial reports the missing file
     write(Path("test.csv"), 9)
     with pytest.raises(ConfigError, match=r"^test\.csv changed since runs/seed-0"):
         check_same_data(runs)
@@ -106,35 +108,35 @@ def test_probabilities_are_not_fitted_to_the_test_part() -> None:
     spen("calibrate", "runs/seed-0", "other.csv")
 
 
-def scores(*words: object) -> tuple[dict, str, str]:
-    """Scores, what they are of, and what is said besides."""
-    done = spen("evaluate", *words)
-    found = json.loads(done.stdout)
-    return found["scores"], found["protocol"]["split"], done.stderr
+def evaluate(*words: object) -> tuple[dict, str, str]:
+    """The scores, the split that they belong to, and the messages on standard error."""
+    result = spen("evaluate", *words)
+    output = json.loads(result.stdout)
+    return output["scores"], output["protocol"]["split"], result.stderr
 
 
-def test_scores_of_rows_that_a_run_has_seen_are_warned_of() -> None:
-    """Whatever the file's name, and where the steps of inference are scored, too."""
+def test_scoring_rows_that_a_run_has_seen_raises_a_warning() -> None:
+    """Whatever the file's name, also when the steps of inference are scored."""
     shutil.copy("validation.csv", "copy.csv")
     for file, setting in (("train.csv", "task.train"), ("copy.csv", "task.validation")):
-        _, split, said = scores("runs/seed-0", file)
+        _, split, messages = evaluate("runs/seed-0", file)
         assert split == f"all 40 examples of {file}, which the run trained or validated on"
-        assert f"warning: {file} is the run's {setting}, on whose rows it trained" in said
-        assert "use `spen evaluate runs/seed-0 --part test`" in said
-    done = spen("evaluate", "runs/seed-0", "train.csv", "--refine", "gbi", "--trajectory", status=2)
-    assert "without an energy" in done.output
+        assert f"warning: {file} is the run's {setting}, on whose rows it trained" in messages
+        assert "use `spen evaluate runs/seed-0 --part test`" in messages
+    result = spen("evaluate", "runs/seed-0", "train.csv", "--refine", "gbi", "--trajectory", status=2)
+    assert "without an energy" in result.output
     write(Path("other.csv"), 9)
     for file in ("test.csv", "other.csv"):
-        _, split, said = scores("runs/seed-0", file)
-        assert split == f"all 40 examples of {file}" and "warning" not in said
+        _, split, messages = evaluate("runs/seed-0", file)
+        assert split == f"all 40 examples of {file}" and "warning" not in messages
     shutil.copy("train.csv", "test.csv")  # since the run was trained
-    assert "task.train" in scores("runs/seed-0", "test.csv")[2]
+    assert "task.train" in evaluate("runs/seed-0", "test.csv")[2]
 
 
 def test_a_part_is_scored_by_the_runs_own_split() -> None:
-    of_files = [scores("runs/seed-0", f"{part}.csv")[0] for part in PARTS]
-    for part, expected in zip(PARTS, of_files, strict=True):
-        assert scores("runs/seed-0", "--part", part) == (expected, f"all 40 examples of the run's {part} part", "")
+    file_scores = [evaluate("runs/seed-0", f"{part}.csv")[0] for part in PARTS]
+    for part, expected in zip(PARTS, file_scores, strict=True):
+        assert evaluate("runs/seed-0", "--part", part) == (expected, f"all 40 examples of the run's {part} part", "")
     for words in ((), ("test.csv", "--part", "test")):
         assert "expected either a FILE or --part" in spen("evaluate", "runs/seed-0", *words, status=2).output
     write(Path("validation.csv"), 9)
@@ -143,33 +145,33 @@ def test_a_part_is_scored_by_the_runs_own_split() -> None:
     assert "test.csv" in spen("evaluate", "runs/seed-0", "--part", "test", status=2).output
 
 
-def test_a_file_that_is_not_found_is_said_with_the_folder_of_training(trained: Path, tmp_path: Path) -> None:
-    run = tmp_path / "copy/runs/seed-0"
+def test_the_error_for_a_missing_file_names_the_folder_of_training(trained: Path, tmp_path: Path) -> None:
+    run_folder = tmp_path / "copy/runs/seed-0"
     Path("elsewhere").mkdir()
     os.chdir("elsewhere")
-    for words in (("evaluate", run, "--part", "test"), ("calibrate", run), ("decode", run, "new")):
-        said = " ".join(spen(*words, status=2).output.split())
-        assert f"train.csv: found no such file; expected a file that exists: {run} was trained on it" in said
-        assert said.endswith(f"its path is relative to {trained}")
+    for words in (("evaluate", run_folder, "--part", "test"), ("calibrate", run_folder), ("decode", run_folder, "new")):
+        message = " ".join(spen(*words, status=2).output.split())
+        assert f"train.csv: found no such file; expected a file that exists: {run_folder} was trained on it" in message
+        assert message.endswith(f"its path is relative to {trained}")
 
 
 def test_a_part_of_one_file() -> None:
     shutil.rmtree("runs")
     spen("data", "split", "train.csv", "labels=tag_*")
     run("0", "data=train.csv", "split=train.split.json")
-    _, split, said = scores("runs/seed-0", "train.csv")
-    assert split.startswith("all 40 examples") and "is the run's task.file" in said
-    rows = {part: len(some) for part, some in json.loads(Path("train.split.json").read_text()).items()}
-    found, split, said = scores("runs/seed-0", "--part", "test")
-    assert split == f"all {rows['test']} examples of the run's test part" and not said
-    kept = json.loads(Path("runs/seed-0/metrics.json").read_text())["test"]
-    assert found["example_f1"] == pytest.approx(kept["example_f1"])
+    _, split, messages = evaluate("runs/seed-0", "train.csv")
+    assert split.startswith("all 40 examples") and "is the run's task.file" in messages
+    rows = {part: len(indices) for part, indices in json.loads(Path("train.split.json").read_text()).items()}
+    part_scores, split, messages = evaluate("runs/seed-0", "--part", "test")
+    assert split == f"all {rows['test']} examples of the run's test part" and not messages
+    stored = json.loads(Path("runs/seed-0/metrics.json").read_text())["test"]
+    assert part_scores["example_f1"] == pytest.approx(stored["example_f1"])
     assert "holds the run's test part" in spen("calibrate", "runs/seed-0", "train.csv", status=2).output
 
 
 def test_a_part_that_a_run_lacks() -> None:
     shutil.rmtree("runs")
-    run("0", *THREE[:2])
-    refused = spen("evaluate", "runs/seed-0", "--part", "test", status=2)
-    assert "has no test part; give a file with gold" in refused.output
-    assert ", use a file of other rows" in scores("runs/seed-0", "train.csv")[2]
+    run("0", *DATA_FILES[:2])
+    result = spen("evaluate", "runs/seed-0", "--part", "test", status=2)
+    assert "has no test part; give a file with gold" in result.output
+    assert ", use a file of other rows" in evaluate("runs/seed-0", "train.csv")[2]

@@ -1,4 +1,4 @@
-"""Where data lies, how it is fetched (from a server on this machine) and split."""
+"""Data files: locating them, downloading them (from a server on this machine) and splitting them."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def server(tmp_path):
         def log_message(self, *args):
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root)) as it:
-        threading.Thread(target=it.serve_forever, args=(0.01,), daemon=True).start()
-        yield root, f"http://127.0.0.1:{it.server_port}"
-        it.shutdown()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root)) as http_server:
+        threading.Thread(target=http_server.serve_forever, args=(0.01,), daemon=True).start()
+        yield root, f"http://127.0.0.1:{http_server.server_port}"
+        http_server.shutdown()
 
 
-def arff(rows: int = 60) -> str:
+def make_arff(rows: int = 60) -> str:
     rng = np.random.default_rng(3)
     head = ["@relation toy", "@attribute n numeric", *(f"@attribute {n} {{0,1}}" for n in "wabc"), "@data"]
     cells = enumerate((rng.random((rows, 4)) < 0.4).astype(int))
@@ -65,7 +65,7 @@ def toy(server, monkeypatch) -> DataSet:
     """A data set on the mirror, in the catalogue."""
     root, _ = server
     contents = {
-        "toy.arff": arff(),
+        "toy.arff": make_arff(),
         "toy.xml": "<labels>" + "".join(f'<label name="{n}"/>' for n in "abc") + "</labels>",
     }
     files = []
@@ -114,7 +114,7 @@ def test_data_paths_are_looked_up_in_order(cache, tmp_path, monkeypatch):
     assert locate("data:pos/x") == tmp_path / "mine" / "pos" / "x"
 
 
-def test_what_is_not_there_says_how_to_get_it(cache, monkeypatch):
+def test_the_error_for_missing_data_says_how_to_get_them(cache, monkeypatch):
     with pytest.raises(DataError, match=r"spen data get bibtex") as caught:
         locate("data:multilabel/splits/bibtex.json")
     assert str(cache) in str(caught.value) and "$SPEN_DATA" in str(caught.value)
@@ -123,7 +123,7 @@ def test_what_is_not_there_says_how_to_get_it(cache, monkeypatch):
         locate("data:multilabel/no-such-set/x.arff")
 
 
-def test_what_no_command_gets_is_not_said_to_be_got(tmp_path, monkeypatch):
+def test_the_error_for_data_without_a_download_names_no_command(tmp_path, monkeypatch):
     monkeypatch.setenv("SPEN_DATA", str(tmp_path))
     with pytest.raises(DataError, match=r"glove_twitter can't be downloaded: .*vectors=FILE") as error:
         locate("data:vectors/glove.twitter.27B.25d.top12k.txt")
@@ -131,12 +131,13 @@ def test_what_no_command_gets_is_not_said_to_be_got(tmp_path, monkeypatch):
 
 
 def test_get_downloads_checks_and_splits(cache, server, toy):
-    asked: list[str] = []
+    questions: list[str] = []
     assert (
-        get("toy", ask=lambda question: bool(asked.append(question)) or True, base_url=server[1]) == cache / toy.folder
+        get("toy", ask=lambda question: bool(questions.append(question)) or True, base_url=server[1])
+        == cache / toy.folder
     )
-    assert len(asked) == 1 and "none" in asked[0]  # names the licence
-    assert locate("data:multilabel/toy/toy.arff").read_text() == arff()
+    assert len(questions) == 1 and "none" in questions[0]  # names the licence
+    assert locate("data:multilabel/toy/toy.arff").read_text() == make_arff()
     split = json.loads(locate("data:multilabel/splits/toy.json").read_text())
     assert sorted(row for rows in split.values() for row in rows) == list(range(60))
     assert not list(cache.rglob("*.partial"))
@@ -144,67 +145,67 @@ def test_get_downloads_checks_and_splits(cache, server, toy):
     assert get("toy", base_url="http://127.0.0.1:9") == cache / toy.folder
 
 
-def six_at_once(name: str, url: str, say) -> None:
+def get_six_times_at_once(name: str, url: str, say) -> None:
     with ThreadPoolExecutor(6) as pool:
         jobs = [pool.submit(get, name, yes=True, base_url=url, say=say) for _ in range(6)]
     assert len({job.result() for job in jobs}) == 1
 
 
-def test_six_at_once_get_it_once(cache, server, toy, monkeypatch):
-    all_wait, said, fetched, received = threading.Event(), [], [], download._receive
+def test_six_simultaneous_calls_download_once(cache, server, toy, monkeypatch):
+    all_waiting, messages, urls, receive = threading.Event(), [], [], download._receive
 
     def say(sentence: str) -> None:
-        said.append(sentence)
-        if len(said) == 5:
-            all_wait.set()
+        messages.append(sentence)
+        if len(messages) == 5:
+            all_waiting.set()
 
-    def slowly(url: str):
-        fetched.append(url)
-        assert all_wait.wait(60)
-        yield from received(url)
+    def receive_slowly(url: str):
+        urls.append(url)
+        assert all_waiting.wait(60)
+        yield from receive(url)
 
-    monkeypatch.setattr(download, "_receive", slowly)
-    six_at_once("toy", server[1], say)
-    assert len(fetched) == len(set(fetched)) == 2 and len(said) == 5
-    assert all("multilabel/toy is in use by " in sentence for sentence in said)
-    holders = (f"process {os.getpid()} on ", "another process")  # whose name is not written yet
-    assert all(any(holder in sentence for holder in holders) for sentence in said)
+    monkeypatch.setattr(download, "_receive", receive_slowly)
+    get_six_times_at_once("toy", server[1], say)
+    assert len(urls) == len(set(urls)) == 2 and len(messages) == 5
+    assert all("multilabel/toy is in use by " in sentence for sentence in messages)
+    holders = (f"process {os.getpid()} on ", "another process")  # whose number is not written yet
+    assert all(any(holder in sentence for holder in holders) for sentence in messages)
     assert [path.name for path in sorted((cache / "multilabel/toy").iterdir())] == ["toy.arff", "toy.xml"]
 
 
-def test_six_at_once_without_locks_get_it_all_the_same(cache, server, toy, monkeypatch):
+def test_six_simultaneous_calls_without_locks_succeed(cache, server, toy, monkeypatch):
     monkeypatch.setattr(download, "locked", lambda *_: nullcontext())
-    six_at_once("toy", server[1], pytest.fail)
-    assert locate("data:multilabel/toy/toy.arff").read_text() == arff() and not list(cache.rglob("*.partial"))
+    get_six_times_at_once("toy", server[1], pytest.fail)
+    assert locate("data:multilabel/toy/toy.arff").read_text() == make_arff() and not list(cache.rglob("*.partial"))
 
 
 def test_a_link_in_the_cache_is_not_written_through(cache, server, toy, tmp_path):
-    victim, place = tmp_path / "victim", cache / "multilabel/toy"
-    place.mkdir(parents=True)
+    victim, folder = tmp_path / "victim", cache / "multilabel/toy"
+    folder.mkdir(parents=True)
     victim.write_text("mine")
-    (place / "toy.arff").symlink_to(victim)
+    (folder / "toy.arff").symlink_to(victim)
     get("toy", yes=True, base_url=server[1])
-    assert victim.read_text() == "mine" and not (place / "toy.arff").is_symlink()
+    assert victim.read_text() == "mine" and not (folder / "toy.arff").is_symlink()
 
 
 def test_a_full_disk_is_not_taken_for_the_network(cache, server, toy, monkeypatch):
-    def full(path: Path, *_: object) -> None:
+    def fail(path: Path, *_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("spen_plugins.files.unfinished.sync", full)
+    monkeypatch.setattr("spen_plugins.files.unfinished.sync", fail)
     with pytest.raises(RunError, match=r"can't be written: No space left") as error:
-        download.download(f"{server[1]}/them/toy.arff", tmp := cache / "toy.arff", None)
-    assert "network" not in str(error.value) and not tmp.exists()
+        download.download(f"{server[1]}/them/toy.arff", target := cache / "toy.arff", None)
+    assert "network" not in str(error.value) and not target.exists()
 
 
-def test_get_fetches_again_what_was_damaged(cache, server, toy):
+def test_get_downloads_damaged_files_again(cache, server, toy):
     get("toy", yes=True, base_url=server[1])
     (cache / "multilabel/toy/toy.xml").write_text("damaged")
     get("toy", yes=True, base_url=server[1])
     assert (cache / "multilabel/toy/toy.xml").read_text().startswith("<labels>")
 
 
-def test_a_licence_not_accepted_downloads_nothing(cache, server, toy):
+def test_nothing_is_downloaded_unless_the_licence_is_accepted(cache, server, toy):
     for ask in (None, lambda question: False):
         with pytest.raises(ConfigError, match="licence"):
             get("toy", ask=ask, base_url=server[1])
@@ -212,13 +213,13 @@ def test_a_licence_not_accepted_downloads_nothing(cache, server, toy):
 
 
 def test_a_wrong_checksum_leaves_nothing_behind(cache, server, toy):
-    (server[0] / "them" / "toy.arff").write_text(arff(61))
+    (server[0] / "them" / "toy.arff").write_text(make_arff(61))
     with pytest.raises(RunError, match="sha256"):
         get("toy", yes=True, base_url=server[1])
     assert not [p for p in cache.rglob("*") if p.is_file()]
 
 
-def test_a_split_drawn_otherwise_is_refused(cache, server, toy, monkeypatch):
+def test_a_split_with_another_checksum_is_rejected(cache, server, toy, monkeypatch):
     monkeypatch.setitem(CATALOGUE, "toy", dataclasses.replace(toy, made=(("multilabel/splits/toy.json", "0" * 64),)))
     with pytest.raises(RunError, match="NumPy"):
         get("toy", yes=True, base_url=server[1])
@@ -263,8 +264,8 @@ def test_folders_of_several_levels(cache, server, monkeypatch):
     assert locate(f"data:{path}").read_text() == path
 
 
-def test_a_folder_of_images_is_found_when_it_is_whole(cache, server, monkeypatch):
-    """`data:images/bsd/Set12` names a folder; what a cut download left of it is not taken for the data set."""
+def test_a_folder_of_images_is_found_when_it_is_complete(cache, server, monkeypatch):
+    """`data:images/bsd/Set12` names a folder; an incomplete download is not taken for the data set."""
     root, url = server
     entry = CATALOGUE["bsd"]
     assert "research only" in entry.licence and entry.folder == "images/bsd"
@@ -272,16 +273,16 @@ def test_a_folder_of_images_is_found_when_it_is_whole(cache, server, monkeypatch
     assert counts == [400, 68, 12] and len(entry.files) == 480
     with pytest.raises(DataError, match=r"no images/bsd/Train400 below .*`spen data get bsd` downloads it"):
         locate("data:images/bsd/Train400")
-    few = [file for file in entry.files if "Set12" in file.path]
-    serve(monkeypatch, root, "bsd", few)
+    files = [file for file in entry.files if "Set12" in file.path]
+    serve(monkeypatch, root, "bsd", files)
     get("bsd", yes=True, base_url=url)
     assert locate("data:images/bsd/Set12/") == cache / "images" / "bsd" / "Set12"
-    (cache / few[3].path).unlink()
+    (cache / files[3].path).unlink()
     with pytest.raises(DataError, match=r"only a part of images/bsd/Set12 below .*spen data get bsd"):
         locate("data:images/bsd/Set12")
 
 
-def test_the_catalogue_is_whole():
+def test_the_catalogue_is_complete():
     assert [entry.name for entry in CATALOGUE.values()] == list(CATALOGUE)
     assert download.ORIGIN.startswith("https://")
     for entry in CATALOGUE.values():
@@ -334,22 +335,22 @@ MERGED = """# sent_id = reviews-01-0001
 
 
 def test_ewt_is_merged_from_its_two_sources(cache, server, monkeypatch):
-    """Kept: the tree's own tags. Left out: too few tags alike, another length, a document PropBank hasn't."""
+    """The tree's own tags are kept. Left out: too few equal tags, another length, a document that PropBank lacks."""
     root, url = server
     entry = CATALOGUE["ewt"]
     skeleton = root / download.RELEASE / "reviews" / "00" / "01.xml.gold_skel"
     skeleton.parent.mkdir(parents=True)
     skeleton.write_text(SKELETON)
-    made = tuple((path, hashlib.sha256(MERGED.encode()).hexdigest()) for path, _ in entry.made)
-    serve(monkeypatch, root, "ewt", entry.files, CONLLU, made=made)
+    derived = tuple((path, hashlib.sha256(MERGED.encode()).hexdigest()) for path, _ in entry.made)
+    serve(monkeypatch, root, "ewt", entry.files, CONLLU, made=derived)
     assert get("ewt", yes=True, base_url=url) == cache / "srl" / "ewt_propbank"
     assert locate("data:srl/ewt_propbank/ewt-propbank-dev.gold_conll").read_text() == MERGED
-    assert sorted(p.name for p in (cache / "srl/ewt_propbank").iterdir()) == sorted(Path(p).name for p, _ in made)
-    get("ewt", base_url="http://127.0.0.1:9")  # all there
+    assert sorted(p.name for p in (cache / "srl/ewt_propbank").iterdir()) == sorted(Path(p).name for p, _ in derived)
+    get("ewt", base_url="http://127.0.0.1:9")  # all files exist
 
 
 @real_data
-def test_the_catalogue_knows_the_real_files():
+def test_the_catalogue_has_the_checksums_of_the_real_files():
     for entry in CATALOGUE.values():
         for file in entry.files:
             assert hashlib.sha256((Path(SPEN_DATA) / file.path).read_bytes()).hexdigest() == file.sha256, file.path
@@ -359,9 +360,9 @@ def test_the_catalogue_knows_the_real_files():
 
 @real_data
 @pytest.mark.parametrize("name", ["genbase", "cal500", "bibtex"])
-def test_the_published_splits_are_made_again(name, tmp_path):
-    made = split_file(f"data:multilabel/{name}/{name}.arff", tmp_path / "split.json", together=False)
-    assert hashlib.sha256(made.read_bytes()).hexdigest() == CATALOGUE[name].made[0][1]
+def test_the_published_splits_are_reproduced(name, tmp_path):
+    split_path = split_file(f"data:multilabel/{name}/{name}.arff", tmp_path / "split.json", together=False)
+    assert hashlib.sha256(split_path.read_bytes()).hexdigest() == CATALOGUE[name].made[0][1]
 
 
 def test_stratify_keeps_label_shares():
@@ -370,36 +371,36 @@ def test_stratify_keeps_label_shares():
     fold = stratify(labels, 10, seed=1)
     assert np.bincount(fold).tolist() == pytest.approx([100] * 10, abs=4)
 
-    def off(fold):
+    def measure_deviation(fold):
         return np.abs(np.stack([labels[fold == i].sum(0) for i in range(10)]) - labels.sum(0) / 10).mean()
 
-    assert off(fold) < 0.2 * off(rng.permutation(1000) % 10)
+    assert measure_deviation(fold) < 0.2 * measure_deviation(rng.permutation(1000) % 10)
     assert (stratify(labels, 10, seed=1) == fold).all()
     assert (stratify(labels, 10, seed=2) != fold).any()
 
 
-def test_split_file_of_a_users_own(tmp_path):
+def test_a_users_own_file_is_split(tmp_path):
     path = tmp_path / "mine.arff"
-    path.write_text(arff(50))
+    path.write_text(make_arff(50))
     with pytest.raises(ConfigError, match="label_count"):
         split_file(path)
-    made = split_file(path, label_count=3, seed=5)
-    assert made == tmp_path / "mine.split.json"
-    split = json.loads(made.read_text())
+    split_path = split_file(path, label_count=3, seed=5)
+    assert split_path == tmp_path / "mine.split.json"
+    split = json.loads(split_path.read_text())
     assert {name: len(rows) for name, rows in split.items()} == {"train": 30, "valid": 10, "test": 10}
-    path.write_text(arff(50) + "50,0,?,?,?\n")
+    path.write_text(make_arff(50) + "50,0,?,?,?\n")
     with pytest.raises(DataError, match="rows without labels"):
         split_file(path, label_count=3)
 
 
 def test_features_of_any_type_may_be_split(tmp_path):
     path = tmp_path / "mine.arff"
-    path.write_text(arff(50))
-    plain = json.loads(split_file(path, label_count=3).read_text())
-    head, _, rows = arff(50).partition("@data\n")
+    path.write_text(make_arff(50))
+    expected = json.loads(split_file(path, label_count=3).read_text())
+    head, _, rows = make_arff(50).partition("@data\n")
     rows = "\n".join(f"2001-01-01,p{i},{row}" for i, row in enumerate(rows.splitlines()))
     path.write_text("@relation r\n@attribute day date\n@attribute id string\n" + head + "@data\n" + rows + "\n")
-    assert json.loads(split_file(path, label_count=3).read_text()) == plain
+    assert json.loads(split_file(path, label_count=3).read_text()) == expected
     with pytest.raises(ConfigError, match="labels= and label_count="):
         split_file(path, label_count=3, labels=tmp_path / "x.xml")
 
@@ -407,13 +408,13 @@ def test_features_of_any_type_may_be_split(tmp_path):
 def test_the_catalogue_has_every_data_set_of_docs_and_configs():
     globs = ("README.md", "docs/*.md", "docs/results/*.md", "plugins/*/README.md", "configs/*.jsonnet")
     pages = [page for pattern in globs for page in ROOT.glob(pattern)]
-    named = {name for page in pages for name in re.findall(r"\bdata=([a-z_0-9]+)(?![\w./-])", page.read_text())}
-    assert {"bibtex", "ewt", "horses"} < named
-    assert named - {"files", "data"} <= CATALOGUE.keys()  # data={data}
+    names = {name for page in pages for name in re.findall(r"\bdata=([a-z_0-9]+)(?![\w./-])", page.read_text())}
+    assert {"bibtex", "ewt", "horses"} < names
+    assert names - {"files", "data"} <= CATALOGUE.keys()  # data={data}
     libraries = [*ROOT.glob("configs/**/*.libsonnet"), *pages]
     paths = {path for page in libraries for path in re.findall(r"\bdata:([\w./%-]*\w)", page.read_text())}
     assert len(paths) > 20
     for path in paths:
         parts = [path.replace("%s", part) for part in ("train", "dev", "test")] if "%s" in path else [path]
-        known = [file for entry in CATALOGUE.values() for file in entry.paths]
-        assert all(any(file.startswith(part) for file in known) for part in parts), path
+        files = [file for entry in CATALOGUE.values() for file in entry.paths]
+        assert all(any(file.startswith(part) for file in files) for part in parts), path

@@ -1,4 +1,4 @@
-"""Equal inputs stay in one part where rows are divided, and are named where given parts share them."""
+"""Equal inputs stay in one part when rows are divided; a warning counts those that given parts share."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ WORDS = [f"{a}{b}" for a in "bdfgklmnps" for b in "aeiou"]
 """Fifty words."""
 
 
-def row_by_row(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
+def stratify_row_by_row(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """Algorithm 1 of Sechidis et al. (2011) for rows that all differ."""
     rng = np.random.default_rng(seed)
-    fold, left = np.full(len(labels), -1), np.ones(len(labels), dtype=bool)
-    wanted_rows = np.full(folds, len(labels) / folds)
-    wanted = np.tile(labels.sum(0) / folds, (folds, 1))
-    while (counts := labels[left].sum(0)).any():
+    fold, unassigned = np.full(len(labels), -1), np.ones(len(labels), dtype=bool)
+    desired_rows = np.full(folds, len(labels) / folds)
+    desired = np.tile(labels.sum(0) / folds, (folds, 1))
+    while (counts := labels[unassigned].sum(0)).any():
         label = np.where(counts > 0, counts, len(labels) + 1).argmin()
-        for row in rng.permutation(np.flatnonzero(labels[:, label] & left)):
-            best = np.flatnonzero(wanted[:, label] == wanted[:, label].max())
-            best = best[wanted_rows[best] == wanted_rows[best].max()] if len(best) > 1 else best
+        for row in rng.permutation(np.flatnonzero(labels[:, label] & unassigned)):
+            best = np.flatnonzero(desired[:, label] == desired[:, label].max())
+            best = best[desired_rows[best] == desired_rows[best].max()] if len(best) > 1 else best
             fold[row] = chosen = rng.choice(best)
-            wanted[chosen] -= labels[row]
-            wanted_rows[chosen] -= 1
-            left[row] = False
-    for row in rng.permutation(np.flatnonzero(left)):
-        fold[row] = wanted_rows.argmax()
-        wanted_rows[fold[row]] -= 1
+            desired[chosen] -= labels[row]
+            desired_rows[chosen] -= 1
+            unassigned[row] = False
+    for row in rng.permutation(np.flatnonzero(unassigned)):
+        fold[row] = desired_rows.argmax()
+        desired_rows[fold[row]] -= 1
     return fold
 
 
 @pytest.mark.parametrize("rows", [7, 60, 500])
-def test_rows_that_all_differ_are_divided_as_ever(rows: int) -> None:
+def test_distinct_rows_are_divided_by_the_published_algorithm(rows: int) -> None:
     labels = np.random.default_rng(rows).random((rows, 6)) < [0.02, 0.1, 0.3, 0.3, 0.5, 0.9]
     for seed in range(3):
-        expected = row_by_row(labels, 10, seed).tolist()
+        expected = stratify_row_by_row(labels, 10, seed).tolist()
         assert stratify(labels, 10, seed).tolist() == expected
         assert stratify(labels, 10, seed, np.arange(rows)).tolist() == expected
 
 
-def test_groups_of_any_size_share_the_labels_out() -> None:
+def test_labels_are_balanced_whatever_the_group_sizes() -> None:
     rng = np.random.default_rng(0)
     inputs = number_inputs(rng.integers(0, 300, 1000).tolist())
     labels = rng.random((1000, 5)) < 0.3
@@ -59,20 +59,20 @@ def test_groups_of_any_size_share_the_labels_out() -> None:
     assert len(np.unique(np.stack([inputs, fold]), axis=1).T) == inputs.max() + 1
     assert np.bincount(fold).tolist() == pytest.approx([100] * 10, abs=12)
     assert np.stack([labels[fold == i].sum(0) for i in range(10)]) == pytest.approx(30, abs=15)
-    often = np.where(rng.random(1000) < 0.4, 0, inputs)  # one input is more than a fold
-    fold = stratify(labels, 10, 0, number_inputs(often.tolist()))
-    assert sorted(set(fold.tolist())) == list(range(10)) and len(set(fold[often == 0].tolist())) == 1
+    repeated = np.where(rng.random(1000) < 0.4, 0, inputs)  # one input is more than a fold
+    fold = stratify(labels, 10, 0, number_inputs(repeated.tolist()))
+    assert sorted(set(fold.tolist())) == list(range(10)) and len(set(fold[repeated == 0].tolist())) == 1
 
 
-def conll(rows: Sequence[str]) -> str:
+def format_conll(rows: Sequence[str]) -> str:
     return "".join(f"{word}\tN\tB-X\nruns\tV\tO\n\n" for word in rows)
 
 
-def roles(rows: Sequence[str]) -> str:
+def format_roles(rows: Sequence[str]) -> str:
     return "".join(f"{word}\t-\t(ARG0*)\nruns\trun\t(V*)\n\n" for word in rows)
 
 
-def libsvm(rows: Sequence[str]) -> str:
+def format_libsvm(rows: Sequence[str]) -> str:
     return "".join(f"{i % 2} {1 + WORDS.index(word)}:0.5 60:0.1 {61 + i % 7}:0\n" for i, word in enumerate(rows))
 
 
@@ -90,14 +90,14 @@ FILES: dict[str, tuple[Callable[[Sequence[str]], str], str, dict[str, Any]]] = {
         "multilabel",
         {"label_count": 1},
     ),
-    "vectors.svm": (libsvm, "multilabel", {}),
+    "vectors.svm": (format_libsvm, "multilabel", {}),
     "texts.csv": (
         lambda rows: "text,labels\n" + "".join(f"{['He ', 'he'][i % 2]} {w}!,x\n" for i, w in enumerate(rows)),
         "text",
         {},
     ),
-    "words.conll": (conll, "tagging", {"scheme": "bio"}),
-    "roles.conll": (roles, "srl", {}),
+    "words.conll": (format_conll, "tagging", {"scheme": "bio"}),
+    "roles.conll": (format_roles, "srl", {}),
     "senses.jsonl": (
         lambda rows: "".join(f'{{"words": ["{w}", "ran"], "predicate": 1, "sense": "run.01"}}\n' for w in rows),
         "propbank.senses",
@@ -110,18 +110,19 @@ ROWS = [*WORDS[:31], *WORDS[30::-1], *WORDS[:31]]
 """31 rows, each three times."""
 
 
-def inputs_of(task: Any, part: str) -> set[tuple[str, ...]]:
+def read_inputs(task: Any, part: str) -> set[tuple[str, ...]]:
     """A part's inputs, in readable form, without zeros and blanks."""
-    shown = [task.show(example).inputs for example in task.part(part)]
+    inputs = [task.show(example).inputs for example in task.part(part)]
     return {
-        tuple(sorted("".join(piece.lower().split()) for piece in some if not piece.endswith(" 0"))) for some in shown
+        tuple(sorted("".join(piece.lower().split()) for piece in pieces if not piece.endswith(" 0")))
+        for pieces in inputs
     }
 
 
 def check_apart(task: Any, parts: Sequence[str]) -> None:
-    """No input is in two parts, and all of them are in one."""
-    found = [inputs_of(task, part) for part in parts]
-    assert sum(map(len, found)) == len(set.union(*found)) == 31 and all(found)
+    """No input is in two parts, and every input is in one."""
+    inputs = [read_inputs(task, part) for part in parts]
+    assert sum(map(len, inputs)) == len(set.union(*inputs)) == 31 and all(inputs)
     assert not [note for note in task.notes() if note.startswith("warning") and "inputs" in note]
 
 
@@ -130,11 +131,11 @@ def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> N
     write, task_type, fields = FILES[name]
     path = tmp_path / name
     path.write_text(write(ROWS))
-    said: list[str] = []
-    split = split_file(path, say=said.append, **{key: value for key, value in fields.items() if key != "scheme"})
+    messages: list[str] = []
+    split = split_file(path, say=messages.append, **{key: value for key, value in fields.items() if key != "scheme"})
     parts = json.loads(split.read_text())
     assert sorted(row for rows in parts.values() for row in rows) == list(range(93))
-    assert "; 62 rows repeat an earlier row's input (as the task reads it) and stay in the same part" in said[0]
+    assert "; 62 rows repeat an earlier row's input (as the task reads it) and stay in the same part" in messages[0]
     check_apart(loaded(task_type, file=str(path), split=str(split), **fields), ("train", "validation", "test"))
 
     test = tmp_path / f"test.{name}"
@@ -142,13 +143,13 @@ def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> N
     task = loaded(task_type, train=str(path), test=str(test), **fields)
     assert any("; 62 rows repeat an earlier row's input" in note for note in task.notes())
     assert any(note.startswith("warning: the") and " test inputs:" in note for note in task.notes())
-    train, validation = (inputs_of(task, part) for part in ("train", "validation"))
+    train, validation = (read_inputs(task, part) for part in ("train", "validation"))
     assert len(train) + len(validation) == 31 and not train & validation and 4 <= len(validation) <= 9
-    both = loaded(task_type, train=str(path), validation=str(test), **fields)
-    assert len(both.part("train")) == 93 and not any("an earlier row" in note for note in both.notes())
-    count = len(test_inputs := inputs_of(both, "validation"))
+    named_parts = loaded(task_type, train=str(path), validation=str(test), **fields)
+    assert len(named_parts.part("train")) == 93 and not any("an earlier row" in note for note in named_parts.notes())
+    count = len(test_inputs := read_inputs(named_parts, "validation"))
     note = f"warning: the train part also has 3 of the {count} validation inputs: scores on these do not measure"
-    assert test_inputs and any(found.startswith(note) for found in both.notes())
+    assert test_inputs and any(line.startswith(note) for line in named_parts.notes())
 
 
 def test_a_sentence_with_several_predicates_in_several_rows_stays_in_one_part(tmp_path: Path) -> None:
@@ -161,14 +162,14 @@ def test_a_sentence_with_several_predicates_in_several_rows_stays_in_one_part(tm
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     test.write_text(json.dumps({**rows[0], "words": ["no", "one", "ran"]}) + "\n")
     task = loaded("srl", train=str(path), test=str(test))
-    train, validation = (inputs_of(task, part) for part in ("train", "validation"))
+    train, validation = (read_inputs(task, part) for part in ("train", "validation"))
     assert len(task.part("validation")) == 2 * len(validation) and not train & validation
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "binary", "texts", "sentences"])
 def test_equal_inputs_given_in_python_stay_in_one_part(kind: str) -> None:
-    picked = np.array([WORDS.index(word) for word in ROWS])
-    rows: Any = np.eye(50)[picked]
+    indices = np.array([WORDS.index(word) for word in ROWS])
+    rows: Any = np.eye(50)[indices]
     labels: Any = [["x", "y"][: 1 + i % 2] for i in range(93)]
     task_type = "multilabel"
     if kind == "dense":
@@ -181,18 +182,18 @@ def test_equal_inputs_given_in_python_stay_in_one_part(kind: str) -> None:
         rows, task_type, labels = [[word, "runs"] for word in ROWS], "tagging", [["N", "V"]] * 93
 
     task = in_memory(task_type, {"train": (rows, labels)})
-    train, validation = (inputs_of(task, part) for part in ("train", "validation"))
+    train, validation = (read_inputs(task, part) for part in ("train", "validation"))
     assert len(train) + len(validation) == 31 and not train & validation
     sizes = len(task.part("train")), len(task.part("validation"))
     assert sum(sizes) == 93 and all(size % 3 == 0 for size in sizes)
-    said = "62 rows repeat an earlier row's input (as the task reads it) and stay in the same part"
-    assert said in str(task.protocol()["split"]) and any(said in note for note in task.notes())
+    message = "62 rows repeat an earlier row's input (as the task reads it) and stay in the same part"
+    assert message in str(task.protocol()["split"]) and any(message in note for note in task.notes())
     task = in_memory(task_type, {"train": (rows, labels), "validation": (rows[:5], labels[:5])})
     assert len(task.part("train")) == 93
     assert task.notes()[0].startswith("warning: the train part also has 5 of the 5 validation inputs")
 
 
-def test_columns_that_a_tagger_reads_are_input(tmp_path: Path) -> None:
+def test_columns_that_a_tagger_reads_are_part_of_the_input(tmp_path: Path) -> None:
     path, test = tmp_path / "x.conll", tmp_path / "y.conll"
     path.write_text("".join(f"well\tC{i % 15}\tO\n\n" for i in range(30)))
     test.write_text("ill\tC0\tO\n\n")
@@ -202,16 +203,16 @@ def test_columns_that_a_tagger_reads_are_input(tmp_path: Path) -> None:
         loaded("tagging", train=str(path), test=str(test))
 
 
-def test_short_sentences_may_repeat_as_often_as_they_do(tmp_path: Path) -> None:
+def test_frequent_short_sentences_are_trained_on(tmp_path: Path) -> None:
     path = tmp_path / "talk.conll"
-    path.write_text(conll([*WORDS[:15], *["yes"] * 60]))
+    path.write_text(format_conll([*WORDS[:15], *["yes"] * 60]))
     parts = json.loads(split_file(path).read_text())
     assert all(parts.values()) and {*range(15, 75)} <= {*parts["train"]}
 
 
-def test_what_cannot_be_divided(tmp_path: Path) -> None:
+def test_data_that_cannot_be_divided_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "x.conll"
-    path.write_text(conll(["yes", "no"] * 20))
+    path.write_text(format_conll(["yes", "no"] * 20))
     with pytest.raises(DataError, match="found 40 rows with 2 different inputs; expected more rows"):
         split_file(path)
     path.write_text("Anna B-PER\nleft\tO\n")
@@ -223,8 +224,8 @@ def test_what_cannot_be_divided(tmp_path: Path) -> None:
         loaded("multilabel", file=str(table), labels="codes")
     texts = tmp_path / "x.csv"
     texts.write_text("text,label\n" + "".join(f"no {n},{n % 2}\n" for n in range(40)))
-    found = r"found 40 rows with 2 different inputs; .* differ only in digits .* task\.digits=false"
-    with pytest.raises(DataError, match=found):
+    message = r"found 40 rows with 2 different inputs; .* differ only in digits .* task\.digits=false"
+    with pytest.raises(DataError, match=message):
         loaded("text", file=str(texts))
 
 
@@ -233,18 +234,18 @@ def test_inputs_too_frequent_to_validate_on_are_trained_on(sizes: tuple[int, ...
     inputs = np.repeat(np.arange(len(sizes)), sizes).tolist()
     for seed in range(5):
         for labels in ([{"x"}] * len(inputs), [{i} for i in inputs]):
-            kept = carve(labels, "x", inputs=inputs, seed=seed)
-            assert kept.validation and len(kept.train) >= len(kept.validation)
-            assert not {inputs[i] for i in kept.train} & {inputs[i] for i in kept.validation}
+            carved = carve(labels, "x", inputs=inputs, seed=seed)
+            assert carved.validation and len(carved.train) >= len(carved.validation)
+            assert not {inputs[i] for i in carved.train} & {inputs[i] for i in carved.validation}
 
 
-def test_the_copies_of_rows_without_labels_are_trained_on() -> None:
+def test_copies_of_rows_without_labels_are_trained_on() -> None:
     labels = [{"x"} if i % 2 else None for i in range(40)]
-    kept = carve([*labels, {"x"}, {"x"}], "x", inputs=[*(i // 2 for i in range(40)), "a", "b"])
-    assert len(kept.validation) == 1 and kept.validation[0] >= 40
+    carved = carve([*labels, {"x"}, {"x"}], "x", inputs=[*(i // 2 for i in range(40)), "a", "b"])
+    assert len(carved.validation) == 1 and carved.validation[0] >= 40
 
 
-def test_parts_that_share_no_input_are_not_warned_of() -> None:
+def test_parts_that_share_no_input_raise_no_warning() -> None:
     assert shared_inputs({"test": [3], "train": [1, 2], "validation": []}) == []
     [note] = shared_inputs({"test": [1, 3], "validation": [1], "train": [1, 2]})
     assert note.count(" part also has 1 of the ") == 3

@@ -1,4 +1,4 @@
-"""Formats are recognised by content, encodings named or told by a mark; refusals say what would do."""
+"""Formats are recognised by content; encodings are named or have a mark; errors say what to do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL = (ARFF, PARQUET, JSON_LINES)
 
 
 @pytest.mark.parametrize(
-    ("data", "wanted"),
+    ("data", "expected"),
     [
         (b"% a comment\n\n@RELATION x\n", ARFF),
         (b"PAR1\0\1\2", PARQUET),
@@ -36,14 +36,14 @@ ALL = (ARFF, PARQUET, JSON_LINES)
         (b'\xef\xbb\xbf{ "text": "a"}', JSON_LINES),
     ],
 )
-def test_content_decides(tmp_path: Path, data: bytes, wanted) -> None:
+def test_the_format_is_recognised_by_content(tmp_path: Path, data: bytes, expected) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(data)
-    assert recognise(path, ALL) is wanted
+    assert recognise(path, ALL) is expected
 
 
 @pytest.mark.parametrize(
-    ("data", "found"),
+    ("data", "message"),
     [
         (b"", "an empty file"),
         (b" \n\n", "an empty file"),
@@ -52,17 +52,17 @@ def test_content_decides(tmp_path: Path, data: bytes, wanted) -> None:
         (b"\na\tb\n", r":2: found 'a\tb'; expected"),
     ],
 )
-def test_what_is_none_of_them_is_named(tmp_path: Path, data: bytes, found: str) -> None:
+def test_unknown_formats_are_described(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(data)
     with pytest.raises(DataError) as error:
         recognise(path, ALL)
-    assert found in str(error.value)
-    if "empty" not in found:
+    assert message in str(error.value)
+    if "empty" not in message:
         assert "one of these formats: ARFF (@relation" in str(error.value) and "JSONL (" in str(error.value)
 
 
-def test_gzip_is_read_as_what_is_in_it(tmp_path: Path) -> None:
+def test_gzip_files_are_read_as_their_contents(tmp_path: Path) -> None:
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4"))
     assert recognise(path, (JSON_LINES, CSV)) is CSV
@@ -71,16 +71,16 @@ def test_gzip_is_read_as_what_is_in_it(tmp_path: Path) -> None:
     assert sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
     path.write_bytes(gzip.compress(b'{"a": 1}\n\n[2]\n'))
     assert list(read_json_lines(path, "{}", lambda value: value)) == [(1, {"a": 1}), (3, [2])]
-    whole = path.read_bytes()
-    for damaged in (whole[:-3], whole[:12], whole[:5], whole[:-8] + bytes(8)):
+    data = path.read_bytes()
+    for damaged in (data[:-3], data[:12], data[:5], data[:-8] + bytes(8)):
         path.write_bytes(damaged)
-        for read in (read_lines, read_head, lambda where: list(read_json_lines(where, "{}", lambda value: value))):
+        for read in (read_lines, read_head, lambda file: list(read_json_lines(file, "{}", lambda value: value))):
             with pytest.raises(DataError, match=r"found a damaged gzip file .*; expected a complete file"):
                 read(path)
 
 
 def test_lines_end_at_line_feeds(tmp_path: Path) -> None:
-    """Where a format is recognised as where it is read; carriage returns end those of a file that has no line feeds."""
+    """Both in recognising and in reading a format; carriage returns end lines in a file without line feeds."""
     path = tmp_path / "x.csv"
     lines = [f"a{mark}b,c" for mark in "\u2028\u2029\x85\x0b\x0c\x1c\r"]
     for end in ("\n", "\r\n"):
@@ -92,11 +92,11 @@ def test_lines_end_at_line_feeds(tmp_path: Path) -> None:
     assert read_head(path).lines == ["a,b", "1,2"] and recognise(path, (CSV,)) is CSV
 
 
-def test_a_large_file_is_refused_with_its_size(tmp_path: Path) -> None:
+def test_the_error_for_a_large_file_says_its_size(tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     path.write_bytes(b"a,b\n")
     os.truncate(path, 2 * LARGEST)  # a hole: takes no room on the disk
-    for read in (read_lines, lambda where: recognise(where, ALL)):
+    for read in (read_lines, lambda file: recognise(file, ALL)):
         with pytest.raises(DataError, match=r"found a file of 2\.1 GB; expected at most 1\.1 GB"):
             read(path)
 
@@ -111,17 +111,17 @@ CONLL = "Zoë\tB-PER\nräumt\tO\n\nGrün\tB-LOC\n\n"
 
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "utf-8", "utf-16", "utf-16-le", "utf-32"])
 @pytest.mark.parametrize("text", [TSV, JSON, QUOTED], ids=["tsv", "jsonl", "csv"])
-def test_texts_are_those_of_utf_8(tmp_path: Path, text: str, encoding: str) -> None:
+def test_texts_equal_those_in_utf_8(tmp_path: Path, text: str, encoding: str) -> None:
     plain, other = tmp_path / "plain", tmp_path / "other.gz"
     plain.write_bytes(text.encode())
     other.write_bytes(gzip.compress(text.encode(encoding)))
     with read_in_encoding(encoding):
-        assert read_texts(other, Layout()) == read_texts(plain_utf_8(plain), Layout())
+        assert read_texts(other, Layout()) == read_texts(add_byte_order_mark(plain), Layout())
     assert read_texts(plain, Layout()).rows[0].labels == ("café", "fête")
 
 
-def plain_utf_8(path: Path) -> Path:
-    """The same file with a byte order mark, which goes before the encoding."""
+def add_byte_order_mark(path: Path) -> Path:
+    """The same file with a byte order mark, which takes precedence over the encoding."""
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
     return path
 
@@ -167,9 +167,9 @@ def test_errors_say_what_to_type(tmp_path: Path) -> None:
         read_texts(path, Layout())
 
 
-@pytest.mark.parametrize(("name", "near"), [("cp1525", "cp1"), ("latin_one", "latin"), ("base64", ""), ("", "")])
-def test_unknown_encodings(name: str, near: str) -> None:
-    with pytest.raises(ConfigError, match=f"expected the name of an encoding, such as cp1252.*{near}"):
+@pytest.mark.parametrize(("name", "suggestion"), [("cp1525", "cp1"), ("latin_one", "latin"), ("base64", ""), ("", "")])
+def test_unknown_encodings(name: str, suggestion: str) -> None:
+    with pytest.raises(ConfigError, match=f"expected the name of an encoding, such as cp1252.*{suggestion}"):
         check_encoding(name)
 
 
@@ -182,7 +182,7 @@ def test_our_own_files_stay_in_utf_8(tmp_path: Path) -> None:
     assert json.loads(out.read_bytes())["train"] == rows["train"]
 
 
-def test_standard_input_has_the_encoding_too() -> None:
+def test_the_encoding_applies_to_standard_input_too() -> None:
     with read_in_encoding("cp1252"):
         assert read_standard_input(io.BytesIO("Où ?".encode("cp1252"))) == "Où ?"
 
@@ -198,8 +198,8 @@ def test_standard_input_has_the_encoding_too() -> None:
         ("srl_seal", "Zoë\t-\t(A0*)\nräumt\träumen\t(V*)\n\n" * 30),
     ],
 )
-def test_every_config_of_text_takes_the_encoding(tmp_path: Path, config: str, text: str) -> None:
-    known = {}
+def test_every_text_config_accepts_the_encoding(tmp_path: Path, config: str, text: str) -> None:
+    facts = {}
     for encoding in ("utf-8", "cp1252"):
         for part in ("train", "validation"):
             (tmp_path / part).write_bytes(text.encode(encoding))
@@ -207,12 +207,12 @@ def test_every_config_of_text_takes_the_encoding(tmp_path: Path, config: str, te
         arguments |= {"encoding": encoding} | ({"labels": "a,b"} if config == "labels" else {})
         task = make_task(check(evaluate(Path(config), arguments), config, Registry()))
         task.load()
-        known[encoding] = task.facts()
-    assert known["utf-8"] == known["cp1252"]
-    assert {"é", "ö", "ä"} & {*json.dumps(known, ensure_ascii=False)}
+        facts[encoding] = task.facts()
+    assert facts["utf-8"] == facts["cp1252"]
+    assert {"é", "ö", "ä"} & {*json.dumps(facts, ensure_ascii=False)}
 
 
-def test_an_encoding_beside_an_embedded_corpus_has_no_effect() -> None:
+def test_an_encoding_with_an_embedded_corpus_is_rejected() -> None:
     for config in ("texts", "labels", "names"):
         with pytest.raises(ConfigError, match=r"task\.file_encoding: found .cp1252., which has no effect"):
             make_task(check(evaluate(Path(config), {"encoding": "cp1252"}), config, Registry())).load()

@@ -1,4 +1,4 @@
-"""Folders and patterns of files of roles: read in order, checked, split, recognised and predicted from."""
+"""Folders and patterns of role files: reading in order, checks, splits, recognition and prediction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sentence(name: str, verb: str = "sings") -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder as OntoNotes has it: files in folders, one of them without predicates, beside copies without words."""
+    """A folder laid out like OntoNotes: files in folders, one of them without predicates, and copies without words."""
     files = {
         "b/02.v4_gold_conll": sentence("Ben") + sentence("Cleo", "hums"),
         "a/z/10.gold_conll": sentence("Ada"),
@@ -43,17 +43,17 @@ def folder(tmp_path: Path) -> Path:
 
 def test_files_below_a_folder_are_read_by_path(folder: Path) -> None:
     for gold in (True, False):
-        found = read_roles(folder, gold=gold)
-        assert [s.words[0] for s in found.sentences] == ["Ada", "Ben", "Cleo", "Yes"]
+        corpus = read_roles(folder, gold=gold)
+        assert [s.words[0] for s in corpus.sentences] == ["Ada", "Ben", "Cleo", "Yes"]
         ignored = "(2 others ignored: *.gold_skel, *.parse)"
-        assert found.description == f"read as CoNLL-2012 (gold_conll), 3 files {ignored}: 4 sentences, 3 predicates"
+        assert corpus.description == f"read as CoNLL-2012 (gold_conll), 3 files {ignored}: 4 sentences, 3 predicates"
 
 
 @pytest.mark.parametrize("pattern", ["**/*gold_conll", "*/*/10.*_conll", "b/02*l"])
 def test_patterns(folder: Path, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = sorted(file for file in folder.glob(pattern) if not file.name.startswith("."))
+    files = sorted(file for file in folder.glob(pattern) if not file.name.startswith("."))
     (folder / "b/.02.gold_conll").unlink()
-    assert read_roles(folder / pattern).sentences == [s for f in wanted for s in read_roles(f, gold=False).sentences]
+    assert read_roles(folder / pattern).sentences == [s for f in files for s in read_roles(f, gold=False).sentences]
     monkeypatch.chdir(folder)
     assert checksum(Path(pattern)) == checksum(folder / pattern)
     with pytest.raises(sp.DataError, match="no matching file"):
@@ -78,19 +78,19 @@ def test_a_folder_may_have_a_pattern_as_its_name(tmp_path: Path) -> None:
     ],
     ids=["srl", "arcs", "senses", "predicates"],
 )
-def test_tasks_of_roles_take_folders_and_patterns(folder: Path, task: str, settings: dict[str, str]) -> None:
-    whole = folder.parent / "one.gold_conll"
-    whole.write_text(sentence("Ada") + sentence("Ben") + sentence("Cleo", "hums"))
+def test_role_tasks_take_folders_and_patterns(folder: Path, task: str, settings: dict[str, str]) -> None:
+    single_file = folder.parent / "one.gold_conll"
+    single_file.write_text(sentence("Ada") + sentence("Ben") + sentence("Cleo", "hums"))
     (folder / "c/03.gold_conll").unlink()
-    one = loaded(task, train=str(whole), validation=str(whole), **settings)
+    single = loaded(task, train=str(single_file), validation=str(single_file), **settings)
     for name in (str(folder), f"{folder}/**/[0-9]*gold_conll"):
-        many = loaded(task, train=name, validation=str(whole), **settings)
-        assert [e.entry.words for e in many.part("train")] == [e.entry.words for e in one.part("train")]
-        assert many.facts() == one.facts() and many.checksums()[name] == checksum(Path(name))
+        many = loaded(task, train=name, validation=str(single_file), **settings)
+        assert [e.entry.words for e in many.part("train")] == [e.entry.words for e in single.part("train")]
+        assert many.facts() == single.facts() and many.checksums()[name] == checksum(Path(name))
         assert "2 files" in many.notes()[0]
-        assert len(many.read(name)) == len(one.read(str(whole)))
-        same = loaded(task, train=name, validation=name, **settings)
-        assert any("the train part also has 3 of the 3 validation inputs" in note for note in same.notes())
+        assert len(many.read(name)) == len(single.read(str(single_file)))
+        repeated = loaded(task, train=name, validation=name, **settings)
+        assert any("the train part also has 3 of the 3 validation inputs" in note for note in repeated.notes())
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_folder_without_such_files(folder: Path, task: str, settings: dict[str
         loaded(task, train=str(folder), validation=str(folder), **settings)
 
 
-def test_faults_name_the_file(folder: Path) -> None:
+def test_errors_name_the_file(folder: Path) -> None:
     (folder / "c/03.gold_conll").write_text(sentence("Dan").replace("(ARG1*)", "(ARG1*"))
     with pytest.raises(sp.DataError, match=r"c/03.gold_conll:3: found \(ARG1\* .* not closed"):
         read_roles(folder)
@@ -129,25 +129,29 @@ def test_faults_name_the_file(folder: Path) -> None:
         read_roles(folder)
 
 
-def test_checksums_tell_files_and_their_places_apart(folder: Path) -> None:
-    before = checksum(folder)
+def test_checksums_depend_on_files_and_their_paths(folder: Path) -> None:
+    original = checksum(folder)
     copy = shutil.copytree(folder, folder.parent / "copy")
     (copy / "b/02.parse").unlink()
-    assert checksum(copy) == before
+    assert checksum(copy) == original
     (copy / "c/03.gold_conll").rename(copy / "b/03.gold_conll")
-    assert checksum(copy) != before
+    assert checksum(copy) != original
 
 
 def test_a_folder_is_split_by_its_sentences(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NAMES:
         (folder / f"{name}.gold_conll").write_text(sentence(name) + sentence(name, "hums"))
     monkeypatch.chdir(folder)
-    said: list[str] = []
-    made = split_file(".", say=said.append)
-    assert made == folder.with_suffix(".split.json") and "13 files" in said[-1] and "stratified by 3 roles" in said[-1]
-    parts = json.loads(made.read_text())
+    messages: list[str] = []
+    split_path = split_file(".", say=messages.append)
+    assert (
+        split_path == folder.with_suffix(".split.json")
+        and "13 files" in messages[-1]
+        and "stratified by 3 roles" in messages[-1]
+    )
+    parts = json.loads(split_path.read_text())
     assert sorted(row for rows in parts.values() for row in rows) == list(range(24))
-    task = loaded("srl", file=str(folder), split=str(made))
+    task = loaded("srl", file=str(folder), split=str(split_path))
     words = [s.words for s in read_roles(folder).sentences]
     assert {e.entry.words for e in task.part("test")} <= {words[row] for row in parts["test"]}
 

@@ -1,4 +1,4 @@
-"""`spen data split` of every format: as many rows as the task has, stratified by what they have."""
+"""`spen data split` for every format: as many rows as the task reads, stratified by their labels."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LIBML = "a\tx y\tone@ two\nb\t\tthree@ four\n"
 
 
 def twenty(text: str, head: int = 0) -> str:
-    """Ten times the two rows, each time with another letter for @ and another digit for ?."""
+    """The two rows ten times, each time with another letter for @ and another digit for ?."""
     lines = text.splitlines(keepends=True)
     rows = "".join(lines[head:])
     return "".join(lines[:head]) + "".join(rows.replace("@", "abcdefghij"[n]).replace("?", str(n)) for n in range(10))
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "columns", "said"),
+    ("text", "keys", "columns", "pattern"),
     [
         (twenty(COLUMNS), {}, 2, "read as columns, stratified by 2 tags"),
         (twenty(COLUMNS), {"tags": 1}, 3, "stratified by 3 tags"),
@@ -76,20 +76,20 @@ def twenty(text: str, head: int = 0) -> str:
         ),
     ],
 )
-def test_every_format(tmp_path: Path, text: str, given: dict, columns: int, said: str) -> None:
+def test_every_format(tmp_path: Path, text: str, keys: dict, columns: int, pattern: str) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(text, encoding="utf-8")
-    matrix, found, _ = read_strata(path, ColumnKeys.of(given))
-    assert matrix.shape == (20, columns) and re.search(said, found)
-    sentences: list[str] = []
-    made = split_file(path, **given, say=sentences.append)
-    split = json.loads(made.read_text())
-    assert made == tmp_path / "mine.split.json"
+    matrix, description, _ = read_strata(path, ColumnKeys.of(keys))
+    assert matrix.shape == (20, columns) and re.search(pattern, description)
+    messages: list[str] = []
+    split_path = split_file(path, **keys, say=messages.append)
+    split = json.loads(split_path.read_text())
+    assert split_path == tmp_path / "mine.split.json"
     assert {name: len(rows) for name, rows in split.items()} == {"train": 12, "valid": 4, "test": 4}
     assert sorted(row for rows in split.values() for row in rows) == list(range(20))
     kinds = np.unique(matrix, axis=0, return_inverse=True)[1].ravel()
     assert all(np.bincount(kinds[rows]).tolist() == [len(rows) // 2] * 2 for rows in split.values())
-    assert "12 + 4 + 4 rows" in sentences[0]
+    assert "12 + 4 + 4 rows" in messages[0]
 
 
 def test_a_validation_part_is_carved(tmp_path: Path) -> None:
@@ -105,15 +105,15 @@ def test_a_validation_part_is_carved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "corpus"), [("tagging", "pos"), ("srl", "sample"), ("e2e.arcs", "sample"), ("propbank.senses", "sample")]
 )
-def test_files_that_a_task_wants(task: str, corpus: str) -> None:
-    for given, found in (
+def test_files_that_a_task_requires(task: str, corpus: str) -> None:
+    for fields, message in (
         ({}, rf"neither corpus nor train; expected task\.corpus \('{corpus}'.*\), task\.file, or task\.train"),
         ({"train": "x"}, r"task\.validation: found no file.*split off"),
         ({"corpus": corpus, "train": "x"}, rf"task: found corpus '{corpus}', and task\.train names a file.*data=files"),
         ({"file": "x", "split": "y", "test": "z"}, r"task\.file, alone or with task\.split"),
     ):
-        with pytest.raises(sp.ConfigError, match=found):
-            loaded(task, **given)
+        with pytest.raises(sp.ConfigError, match=message):
+            loaded(task, **fields)
 
 
 CITATIONS = "<author> A. Writer@. </author> <title> Of @. </title>\n<title> On @, </title> <date> 199? </date>\n"
@@ -122,7 +122,7 @@ SENSES = "".join(
     for word, sense in (("ran", "run.01"), ("sees", "see.02"))
 )
 ARFF = "@relation r\n@attribute x numeric\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n"
-ALONE = {
+SINGLE_FILES = {
     "CSV of 0 and 1": ("multilabel", twenty(TABLE, 1), {"labels": "t_*", "drop": "x"}),
     "CSV of the last columns": ("multilabel", twenty(TABLE, 1), {"label_count": 2}),
     "texts and lists": (
@@ -164,39 +164,39 @@ ALONE = {
 """Task, file and settings."""
 
 
-@pytest.mark.parametrize("name", ALONE)
-def test_one_file_is_divided_as_it_is_split(tmp_path: Path, name: str) -> None:
-    kind, text, fields = ALONE[name]
+@pytest.mark.parametrize("name", SINGLE_FILES)
+def test_one_file_is_divided_as_spen_data_split_divides_it(tmp_path: Path, name: str) -> None:
+    kind, text, fields = SINGLE_FILES[name]
     path = Path(written(tmp_path / "mine.txt", text))
     keys = ColumnKeys.of_config(parsed("task", kind, **fields)[1]).given()
-    sentences: list[str] = []
-    split = split_file(path, say=sentences.append, **keys)
-    tasks = [loaded(kind, file=str(path), **more, **fields) for more in ({}, {"split": str(split)})]
+    messages: list[str] = []
+    split = split_file(path, say=messages.append, **keys)
+    tasks = [loaded(kind, file=str(path), **extra, **fields) for extra in ({}, {"split": str(split)})]
     assert str(split) in tasks[1].checksums()
     if kind in ("tagging", "srl"):
         assert tasks[1].protocol()["split"] == {"file": str(path), "rows": str(split)}
         assert [len(tasks[1].part(part)) for part in sp.PARTS] == [12, 4, 4]
-    alone, by_split = (
+    by_default, by_split = (
         {part: [task.show(example) for example in task.part(part)] for part in ("train", "validation", "test")}
         for task in tasks
     )
-    assert alone == by_split and all(alone.values())
-    said = str(tasks[0].protocol()["split"])
+    assert by_default == by_split and all(by_default.values())
+    protocol = str(tasks[0].protocol()["split"])
     command = " ".join(["spen data split", str(path), ColumnKeys.of(keys).spelled()]).strip()
-    assert f"seed 0; `{command}` writes the same rows, for split={split}" in said
-    assert sentences[-1] in said and any(f"`{command}`" in note for note in tasks[0].notes())
+    assert f"seed 0; `{command}` writes the same rows, for split={split}" in protocol
+    assert messages[-1] in protocol and any(f"`{command}`" in note for note in tasks[0].notes())
     assert loaded(kind, file=str(path), **fields).protocol() == tasks[0].protocol()
 
 
-def test_a_runs_parts_are_made_again(tmp_path: Path) -> None:
-    """`spen evaluate --part test` has the rows that the run was tested on."""
+def test_a_runs_parts_are_reproduced(tmp_path: Path) -> None:
+    """`spen evaluate --part test` uses the rows that the run was tested on."""
     path = tmp_path / "mine.csv"
     path.write_text("text,labels\n" + "".join(f"it is {'abc'[n % 3]}{n} today,{'xyz'[n % 3]}\n" for n in range(40)))
-    given = {"data": str(path), "method": "cross_entropy", "trainer.epochs": "1"}
-    folder = trained("texts", tmp_path / "run", **given)
+    arguments = {"data": str(path), "method": "cross_entropy", "trainer.epochs": "1"}
+    folder = trained("texts", tmp_path / "run", **arguments)
     metrics = json.loads((folder / "metrics.json").read_text())
-    found = sp.load(folder).evaluate_file(part="test")
-    assert found["scores"]["example_f1"] == metrics["test"]["example_f1"]
+    evaluation = sp.load(folder).evaluate_file(part="test")
+    assert evaluation["scores"]["example_f1"] == metrics["test"]["example_f1"]
     assert f"`spen data split {path}` writes the same rows" in metrics["protocol"]["split"]
 
 
@@ -209,7 +209,7 @@ def test_large_files_are_not_divided(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "error", "found"),
+    ("text", "keys", "error", "message"),
     [
         ("just words\nand more words than that\n", {}, sp.DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
         (twenty(TABLE, 1), {}, sp.ConfigError, "the columns x, word, t_a, t_b: which of them"),
@@ -238,44 +238,42 @@ def test_large_files_are_not_divided(tmp_path: Path) -> None:
         (twenty(TABLE, 1), {"labels": "q_*"}, sp.ConfigError, "no column of .* begins with 'q_'"),
     ],
 )
-def test_what_cannot_be_split(tmp_path: Path, text: str, given: dict, error: type, found: str) -> None:
+def test_files_that_cannot_be_split(tmp_path: Path, text: str, keys: dict, error: type, message: str) -> None:
     path = tmp_path / "x"
     path.write_text(text)
-    with pytest.raises(error, match=found):
-        split_file(path, **given)
+    with pytest.raises(error, match=message):
+        split_file(path, **keys)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_columns_that_are_no_labels_may_hold_anything(tmp_path: Path) -> None:
+def test_columns_that_are_not_labels_may_hold_anything(tmp_path: Path) -> None:
     columns = {"when": [[n] for n in range(20)], "t_a": [0, 1] * 10, "t_b": [1, 0] * 10}
     path = parquet_file(tmp_path / "x.parquet", columns)
-    for given in ({"labels": "t_*"}, {"label_count": 2}):
-        matrix, said, _ = read_strata(path, ColumnKeys(**given))
-        assert matrix.tolist() == [[False, True], [True, False]] * 10 and said.startswith("read as Parquet")
+    for keys in ({"labels": "t_*"}, {"label_count": 2}):
+        matrix, description, _ = read_strata(path, ColumnKeys(**keys))
+        assert matrix.tolist() == [[False, True], [True, False]] * 10 and description.startswith("read as Parquet")
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
 @pytest.mark.parametrize("cell", ["NA", "NaN", "null"])
-def test_a_split_warns_of_what_training_rejects(tmp_path: Path, separator: str, cell: str) -> None:
-    path, sentences = tmp_path / "x.csv", []
+def test_a_split_warns_about_cells_that_training_rejects(tmp_path: Path, separator: str, cell: str) -> None:
+    path, messages = tmp_path / "x.csv", []
     rows = ["age,t_a,t_b", *(f"{n}.5,{n % 2},{1 - n % 2}" for n in range(20)), f"{cell},0,1"]
     path.write_text("\n".join(rows).replace(",", separator))
-    made = split_file(path, labels="t_*", say=sentences.append)
-    assert len(sentences) == 2 and sentences[0].startswith("warning: ")
-    said = str(path) + rf":22: found '{cell}' in column 'age'; expected .* an empty cell .*drop=age"
-    assert re.search(said, sentences[0])
-    with pytest.raises(sp.DataError, match=said):
-        loaded("multilabel", file=str(path), split=str(made), labels="t_*")
-    loaded("multilabel", file=str(path), split=str(made), labels="t_a", drop=["age"])
+    split_path = split_file(path, labels="t_*", say=messages.append)
+    assert len(messages) == 2 and messages[0].startswith("warning: ")
+    message = str(path) + rf":22: found '{cell}' in column 'age'; expected .* an empty cell .*drop=age"
+    assert re.search(message, messages[0])
+    with pytest.raises(sp.DataError, match=message):
+        loaded("multilabel", file=str(path), split=str(split_path), labels="t_*")
+    loaded("multilabel", file=str(path), split=str(split_path), labels="t_a", drop=["age"])
     path.write_text("\n".join(rows[:-1]).replace(",", separator))
-    assert (
-        read_strata(path, ColumnKeys(labels="t_*"), warn=sentences.append)[0].shape == (20, 2) and len(sentences) == 2
-    )
+    assert read_strata(path, ColumnKeys(labels="t_*"), warn=messages.append)[0].shape == (20, 2) and len(messages) == 2
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
 @pytest.mark.parametrize("head", ["text,labels", "label,sentence", "id,text,labels"])
-def test_a_header_is_no_row(tmp_path: Path, separator: str, head: str) -> None:
+def test_a_header_is_not_a_row(tmp_path: Path, separator: str, head: str) -> None:
     names = head.split(",")
     rows = [[f"{name[0]}{n % 2 if name[0] == 'l' else n}" for name in names] for n in range(30)]
     path = tmp_path / "x"
@@ -284,11 +282,11 @@ def test_a_header_is_no_row(tmp_path: Path, separator: str, head: str) -> None:
     assert matrix.shape == (30, 2)
 
 
-def parts_of_inputs(path: Path, inputs: list, **given) -> tuple[list[set], list[str]]:
-    """The inputs of each part of a file's split, and what was said."""
-    sentences: list[str] = []
-    split = json.loads(split_file(path, say=sentences.append, **given).read_text())
-    return [{inputs[row] for row in rows} for rows in split.values()], sentences
+def split_inputs(path: Path, inputs: list, **keys) -> tuple[list[set], list[str]]:
+    """The inputs of each part of a file's split, and the messages."""
+    messages: list[str] = []
+    split = json.loads(split_file(path, say=messages.append, **keys).read_text())
+    return [{inputs[row] for row in rows} for rows in split.values()], messages
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
@@ -298,13 +296,13 @@ def test_texts_are_the_column_that_a_run_reads(tmp_path: Path, separator: str, k
     rows = [[key.format(n), comments[n], "good" if n % 3 else "bad"] for n in range(60)]
     path = tmp_path / "x.txt"
     path.write_text("".join(separator.join(row) + "\n" for row in [["uid", "comment", "mood"], *rows]))
-    for given in ({"text": "comment"}, {"drop": "uid"}, {"text": 2}):
-        parts, sentences = parts_of_inputs(path, comments, labels="mood", **given)
-        assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in sentences[0]
-    found = "found columns uid, comment, mood; expected a header with a text column named 'text'"
-    with pytest.raises(sp.DataError, match=found):
+    for keys in ({"text": "comment"}, {"drop": "uid"}, {"text": 2}):
+        parts, messages = split_inputs(path, comments, labels="mood", **keys)
+        assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in messages[0]
+    message = "found columns uid, comment, mood; expected a header with a text column named 'text'"
+    with pytest.raises(sp.DataError, match=message):
         split_file(path, labels="mood")
-    with pytest.raises(sp.DataError, match=found):
+    with pytest.raises(sp.DataError, match=message):
         loaded("text", file=str(path), labels="mood")
 
 
@@ -318,22 +316,22 @@ def test_a_column_named_text_is_the_whole_input(tmp_path: Path, form: str) -> No
     else:
         rows = [columns, *zip(*columns.values(), strict=True)]
         path.write_text("".join(("," if form == "csv" else "\t").join(map(str, row)) + "\n" for row in rows))
-    parts, sentences = parts_of_inputs(path, texts, labels="is_*")
-    assert sum(map(len, parts)) == 12 and len(sentences) == 1 and "texts in column 'Text'" in sentences[0]
+    parts, messages = split_inputs(path, texts, labels="is_*")
+    assert sum(map(len, parts)) == 12 and len(messages) == 1 and "texts in column 'Text'" in messages[0]
 
 
-def test_a_column_that_numbers_the_rows_is_no_input(tmp_path: Path) -> None:
+def test_a_column_that_numbers_the_rows_is_not_an_input(tmp_path: Path) -> None:
     ages = [n * 7 % 20 for n in range(60)]
-    for name, said in (("Id", ["column 'Id' is ignored: its values all differ"]), ("day", [])):
+    for name, notes in (("Id", ["column 'Id' is ignored: its values all differ"]), ("day", [])):
         path = tmp_path / f"{name}.csv"
         path.write_text(f"{name},age,t_a\n" + "".join(f"k{n},{age},{n % 2}\n" for n, age in enumerate(ages)))
-        parts, sentences = parts_of_inputs(path, ages, labels="t_a")
-        assert sentences[:-1] == said
-        assert (sum(map(len, parts)) == 20) == bool(said)
+        parts, messages = split_inputs(path, ages, labels="t_a")
+        assert messages[:-1] == notes
+        assert (sum(map(len, parts)) == 20) == bool(notes)
 
 
-def test_entities_divide_a_file_that_has_parts_of_speech_too(tmp_path: Path) -> None:
-    """By the scheme; the command that the run prints names it."""
+def test_a_file_with_parts_of_speech_too_is_divided_by_its_entities(tmp_path: Path) -> None:
+    """The scheme chooses them; the command that the run prints names it."""
     path = tmp_path / "x.csv"
     rows = "".join(f"{i},Ann{i},N,{'B-PER' if i % 5 == 0 else 'O'}\n{i},left,N,O\n" for i in range(40))
     path.write_text(f"sentence_id,word,pos,tag\n{rows}")
@@ -348,7 +346,7 @@ def test_entities_divide_a_file_that_has_parts_of_speech_too(tmp_path: Path) -> 
     assert "stratified by 2 tags" in notes[-1]
 
 
-def test_texts_with_empty_lines_are_no_words_in_columns(tmp_path: Path) -> None:
+def test_texts_with_empty_lines_are_not_read_as_columns(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text("id\ttext\tlabels\n" + "".join(f"{i}\tword{chr(97 + i)}\t{'ab'[i % 2]}\n\n" for i in range(20)))
     task = loaded("text", file=str(path))
@@ -358,6 +356,6 @@ def test_texts_with_empty_lines_are_no_words_in_columns(tmp_path: Path) -> None:
 def test_another_split_is_replaced_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "x.conll").write_text(twenty(COLUMNS))
     notes: list[str] = []
-    for seed, warned in ((0, 0), (0, 0), (1, 1)):
+    for seed, warnings in ((0, 0), (0, 0), (1, 1)):
         split_file(tmp_path / "x.conll", seed=seed, say=notes.append)
-        assert sum("replaced a different split" in note for note in notes) == warned
+        assert sum("replaced a different split" in note for note in notes) == warnings

@@ -1,4 +1,4 @@
-"""Figures show the numbers they say they show, and are written as files that open."""
+"""Figures show the numbers of their runs and are written as valid files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from spen_plugins.runs.many.groups import Group, read_groups
 from tests import loaded
 
 
-def written(path: Path, scores: list[float], **more: list[Any]) -> RunFolder:
-    """A run folder with this history; `more` are further tables of the records, one a record."""
+def written(path: Path, scores: list[float], **extra: list[Any]) -> RunFolder:
+    """A run folder with this history; `extra` are further tables of the records, one per record."""
     seed = int(path.name) if path.name.isdigit() else 0
     folder = RunFolder.create(path, {"seed": seed, "task": {"type": "multilabel"}})
     for epoch, score in enumerate(scores):
-        tables = {name: values[epoch] for name, values in more.items() if values[epoch] is not None}
+        tables = {name: values[epoch] for name, values in extra.items() if values[epoch] is not None}
         record = {
             "stage": "seal",
             "epoch": epoch,
@@ -48,19 +48,19 @@ def panels(figure: Figure) -> dict[str, Any]:
 
 
 def curves(axis: Any) -> dict[str, list[list[float]]]:
-    """Drawn lines with a label of their own, as [x, y]."""
+    """Drawn lines that have a label, as [x, y]."""
     lines = [line for line in axis.lines if not line.get_label().startswith("_")]
     return {line.get_label(): np.asarray(line.get_data()).tolist() for line in lines}
 
 
 def legend(figure: Figure) -> list[str]:
-    return [text.get_text() for each in figure.legends for text in each.get_texts()]
+    return [text.get_text() for box in figure.legends for text in box.get_texts()]
 
 
 # Training
 
 
-def test_a_run_is_its_numbers(tmp_path: Path) -> None:
+def test_a_figure_shows_the_numbers_of_a_run(tmp_path: Path) -> None:
     run = written(tmp_path / "mine", [0.2, 0.5, 0.4])
     figure = training_figure([Group("mine", [run])])
     axes = panels(figure)
@@ -74,7 +74,7 @@ def test_a_run_is_its_numbers(tmp_path: Path) -> None:
     assert legend(figure) == ["mine"] and "mine" in figure.get_suptitle()
 
 
-def test_seeds_are_a_mean_in_a_band_as_far_as_all_went(tmp_path: Path) -> None:
+def test_seeds_are_a_mean_in_a_band_up_to_the_last_common_epoch(tmp_path: Path) -> None:
     runs = [written(tmp_path / "0", [0.2, 0.4, 0.9]), written(tmp_path / "1", [0.4, 0.8])]
     axis = panels(training_figure([Group("two", runs)]))["validation f1"]
     [(label, (x, y))] = curves(axis).items()
@@ -98,7 +98,7 @@ def test_groups_are_overlaid_and_stages_marked(tmp_path: Path) -> None:
     assert vertical == [1.5]
 
 
-def test_a_fall_by_orders_of_magnitude_is_shown_on_a_scale_that_shows_the_rest(tmp_path: Path) -> None:
+def test_a_fall_by_orders_of_magnitude_has_a_logarithmic_scale(tmp_path: Path) -> None:
     sizes = {"positive": [5000.0, 2.0, 1.5, 1.0], "signed": [5000.0, 2.0, -1.5, -3.0], "plain": [4.0, 3.0, 2.5, 2.0]}
     losses = [{name: values[i] for name, values in sizes.items()} for i in range(4)]
     axes = panels(training_figure([Group("a", [written(tmp_path / "a", [0.1] * 4, losses=losses)])]))
@@ -106,7 +106,7 @@ def test_a_fall_by_orders_of_magnitude_is_shown_on_a_scale_that_shows_the_rest(t
     assert scales == {"positive": "log", "signed": "symlog", "plain": "linear"}
 
 
-def test_scores_are_on_a_linear_scale_and_a_single_epoch_is_seen(tmp_path: Path) -> None:
+def test_scores_are_on_a_linear_scale_and_a_single_epoch_is_visible(tmp_path: Path) -> None:
     norms = [{"net.energy": 2.0}, {}, {}, {}]
     run = written(tmp_path / "a", [0.001, 0.002, 0.1, 0.6], gradient_norms=norms)
     axes = panels(training_figure([Group("a", [run])]))
@@ -126,12 +126,12 @@ def test_no_panel_is_empty_and_rows_are_full(tmp_path: Path, terms: int) -> None
     rows, columns = cells[0].get_gridspec().get_geometry()
     widths = [cell.colspan.stop - cell.colspan.start for cell in cells]
     for row in range(rows):
-        some = [width for cell, width in zip(cells, widths, strict=True) if cell.rowspan.start == row]
-        assert sum(some) == columns and len(set(some)) == 1
+        row_widths = [width for cell, width in zip(cells, widths, strict=True) if cell.rowspan.start == row]
+        assert sum(row_widths) == columns and len(set(row_widths)) == 1
 
 
-def ticks(axis: Any) -> list[str]:
-    """The numbers that are written at the y-axis, within it."""
+def read_ticks(axis: Any) -> list[str]:
+    """The numbers written at the y-axis, within its limits."""
     axis.figure.draw_without_rendering()
     low, high = axis.get_ylim()
     marks = [*axis.yaxis.get_major_ticks(), *axis.yaxis.get_minor_ticks()]
@@ -144,7 +144,7 @@ def test_axes_are_not_crowded(tmp_path: Path, largest: float) -> None:
     axes = panels(training_figure([Group("a", [written(tmp_path / "a", [0.1, 0.2], gradient_norms=norms)])]))
     axis = axes["gradient of net.ce"]
     assert axis.get_yscale() == ("log" if largest > 10 else "linear")
-    assert 2 <= len(ticks(axis)) <= 9
+    assert 2 <= len(read_ticks(axis)) <= 9
     assert all(x == int(x) for x in axes["validation f1"].get_xticks())
 
 
@@ -155,7 +155,7 @@ def test_one_epoch_has_one_tick(tmp_path: Path) -> None:
         assert [x for x in axis.get_xticks() if low <= x <= high] == [1]
 
 
-def test_many_runs_are_told_apart_and_leave_room_for_the_panels(tmp_path: Path) -> None:
+def test_many_runs_can_be_distinguished_and_leave_room_for_the_panels(tmp_path: Path) -> None:
     names = [f"runs/a-method-with-a-long-name-{i}" for i in range(20)]
     figure = training_figure([Group(name, [written(tmp_path / str(i), [0.1, 0.2])]) for i, name in enumerate(names)])
     first = figure.axes[0]
@@ -173,12 +173,12 @@ def test_long_names_are_cut_in_their_middle() -> None:
     assert shortened("a-very-long-name", 10) == "a-very…ame" and shortened("short", 5) == "short"
 
 
-def test_nothing_to_plot_is_said(tmp_path: Path) -> None:
+def test_nothing_to_plot_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="found no finished epoch in mine"):
         training_figure([Group("mine", [written(tmp_path / "mine", [])])])
 
 
-def test_files_open_and_are_the_same_each_time(tmp_path: Path) -> None:
+def test_files_are_valid_and_reproducible(tmp_path: Path) -> None:
     run = written(tmp_path / "mine", [0.2, 0.5])
     png, svg = save(training_figure([Group("mine", [run])]), tmp_path / "new" / "plot.v1")
     assert [png.name, svg.name] == ["plot.v1.png", "plot.v1.svg"]
@@ -193,25 +193,25 @@ def test_files_open_and_are_the_same_each_time(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["plot.v1.png", "plot.v1.svg"]
 
 
-def test_panels_are_those_of_the_figure(tmp_path: Path) -> None:
+def test_panels_match_the_figure(tmp_path: Path) -> None:
     groups = [Group(name, [written(tmp_path / name, [0.2, 0.4])]) for name in ("a", "b")]
     figure, single = training_figure(groups), training_panels(groups)
-    assert [axis.get_title() for axis in figure.axes] == [each.axes[0].get_title() for each in single]
-    assert [curves(axis) for axis in figure.axes] == [curves(each.axes[0]) for each in single]
-    assert all(legend(each) == ["a", "b"] for each in single)
+    assert [axis.get_title() for axis in figure.axes] == [panel.axes[0].get_title() for panel in single]
+    assert [curves(axis) for axis in figure.axes] == [curves(panel.axes[0]) for panel in single]
+    assert all(legend(panel) == ["a", "b"] for panel in single)
 
 
-def calibrated(folder: Path, bins: list[list[float]]) -> RunFolder:
+def write_calibrated_run(folder: Path, bins: list[list[float]]) -> RunFolder:
     run = written(folder, [0.2])
-    error = sum(n * abs(p - right) for n, p, right in bins) / sum(n for n, *_ in bins)
+    error = sum(n * abs(p - share) for n, p, share in bins) / sum(n for n, *_ in bins)
     run.write("calibration.json", {"temperature": 1.5, "test": {"ece": error, "bins": bins}})
     return run
 
 
 def test_bins_of_seeds_are_joined(tmp_path: Path) -> None:
     runs = [
-        calibrated(tmp_path / "0", [[30, 0.2, 0.1], [10, 0.95, 1.0]]),
-        calibrated(tmp_path / "1", [[10, 0.16, 0.5], [10, 0.5, 0.5]]),
+        write_calibrated_run(tmp_path / "0", [[30, 0.2, 0.1], [10, 0.95, 1.0]]),
+        write_calibrated_run(tmp_path / "1", [[10, 0.16, 0.5], [10, 0.5, 0.5]]),
     ]
     axis = calibration_figure([Group("two", runs)]).axes[0]
     [(label, (x, y))] = curves(axis).items()
@@ -223,7 +223,7 @@ def test_bins_of_seeds_are_joined(tmp_path: Path) -> None:
 
 def test_without_bins_there_is_no_diagram(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no run has calibration bins of part validation"):
-        calibration_figure([Group("mine", [calibrated(tmp_path / "mine", [[1, 0.2, 1.0]])])], "validation")
+        calibration_figure([Group("mine", [write_calibrated_run(tmp_path / "mine", [[1, 0.2, 1.0]])])], "validation")
 
 
 def test_the_score_alone(tmp_path: Path) -> None:
@@ -243,19 +243,19 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return loaded.trained("labels", folder, **arguments)
 
 
-def test_the_commands_write_beside_the_run(trained: Path, tmp_path: Path) -> None:
+def test_the_commands_write_next_to_the_run(trained: Path, tmp_path: Path) -> None:
     for words in (("training", trained), ("gradients", trained, "--labels", "0,1")):
-        done = loaded.spen("plot", *words)
-        wanted = [trained / "plots" / f"{words[0]}.{kind}" for kind in ("png", "svg")]
-        assert done.stdout.split() == [str(path) for path in wanted] and all(
-            0 < path.stat().st_size < 2**20 for path in wanted
+        result = loaded.spen("plot", *words)
+        expected = [trained / "plots" / f"{words[0]}.{kind}" for kind in ("png", "svg")]
+        assert result.stdout.split() == [str(path) for path in expected] and all(
+            0 < path.stat().st_size < 2**20 for path in expected
         )
-    done = loaded.spen("plot", "training", f"a={trained}", "--out", tmp_path / "there" / "x")
-    assert done.stdout.split() == [str(tmp_path / "there" / f"x.{kind}") for kind in ("png", "svg")]
+    result = loaded.spen("plot", "training", f"a={trained}", "--out", tmp_path / "there" / "x")
+    assert result.stdout.split() == [str(tmp_path / "there" / f"x.{kind}") for kind in ("png", "svg")]
     assert read_groups([f"a={trained}"])[0].runs[0].history()[0]["probe"].keys() == {"net", "net_gbi", "random_gbi"}
 
 
-def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
+def test_the_commands_report_mistakes(trained: Path, tmp_path: Path) -> None:
     for words, message in (
         (("training", tmp_path / "nothing"), "found no run"),
         (("gradients", trained, "--labels", "0,x"), "unknown label 'x'"),
@@ -265,20 +265,20 @@ def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_any_label_is_drawn(tmp_path: Path) -> None:
-    """Dollars are no formula, control characters break no XML."""
+    """Dollar signs are not read as formulas, and control characters do not break the XML."""
 
     @styled
-    def figure() -> Figure:
-        made = new_figure(4, 3)
-        axis = made.add_subplot()
+    def make_figure() -> Figure:
+        drawing = new_figure(4, 3)
+        axis = drawing.add_subplot()
         axis.plot([1, 2], [1, 1e6], label="a$\\bad$ <b>&--> \x07\x00 -- $x$")
         axis.set_xticks([1, 2], labels=["$\\frac$", "<x>\x02"])
         axis.set_title("\x1b ]]> $")
         decades(axis)
-        made.legend()
-        return made
+        drawing.legend()
+        return drawing
 
-    ET.fromstring(svg(figure(), ()))
-    png, drawn = save(figure(), tmp_path / "odd")
+    ET.fromstring(svg(make_figure(), ()))
+    png, vector = save(make_figure(), tmp_path / "odd")
     assert png.stat().st_size > 1000
-    ET.fromstring(drawn.read_text(encoding="utf-8"))
+    ET.fromstring(vector.read_text(encoding="utf-8"))

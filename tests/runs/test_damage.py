@@ -1,4 +1,4 @@
-"""Damaged run folders and strange files: every command that reads them says what is wrong, in a line."""
+"""Damaged run folders and strange files: every command that reads them reports the fault in one line."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def complete_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
     return runner.run(evaluate("labels", SMALL), "labels", folder, runner.RunOptions("cpu", True, 0.0))
 
 
 @pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(whole, tmp_path / "run")
+def run(complete_run: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(complete_run, tmp_path / "run")
 
 
-def bytes_of(data: bytes) -> Callable[[Path], None]:
+def overwrite(data: bytes) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         path.write_bytes(data)
 
     return damage
 
 
-def folder(path: Path) -> None:
+def make_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
 
 
 def link_to(target: str | None) -> Callable[[Path], None]:
-    """A link in place of the file; to None: to itself."""
+    """A link in place of the file; None: a link to itself."""
 
     def damage(path: Path) -> None:
         path.unlink()
@@ -81,17 +81,17 @@ def link_to(target: str | None) -> Callable[[Path], None]:
     return damage
 
 
-def pipe(path: Path) -> None:
+def make_pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
 
 
-def half(path: Path) -> None:
+def cut_in_half(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
 
 
-def put(**values: object) -> Callable[[Path], None]:
+def put_values(**values: object) -> Callable[[Path], None]:
     """Other values in a JSON file, or in each line of a file of them."""
 
     def damage(path: Path) -> None:
@@ -101,65 +101,65 @@ def put(**values: object) -> Callable[[Path], None]:
     return damage
 
 
-def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+def change_tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
-        found = load_file(path)
-        changed = {name: tensor.clone() for name, tensor in found.items()}
+        loaded = load_file(path)
+        changed = {name: tensor.clone() for name, tensor in loaded.items()}
         change(changed)
         save_file(changed, path, {"part": "test"})
 
     return damage
 
 
-def first(found: dict[str, torch.Tensor]) -> str:
-    return sorted(name for name, tensor in found.items() if tensor.is_floating_point())[0]
+def find_float_tensor(tensors: dict[str, torch.Tensor]) -> str:
+    return sorted(name for name, tensor in tensors.items() if tensor.is_floating_point())[0]
 
 
 FILES: dict[str, Callable[[Path], None]] = {
-    "empty": bytes_of(b""),
-    "cut": half,
-    "a folder": folder,
+    "empty": overwrite(b""),
+    "cut": cut_in_half,
+    "a folder": make_folder,
     "a loop": link_to(None),
     "zeros without end": link_to("/dev/zero"),
-    "a pipe": pipe,
+    "a pipe": make_pipe,
 }
 TEXTS = FILES | {
-    "UTF-16": bytes_of('{"seed": 1}'.encode("utf-16")),
-    "a list": bytes_of(b"[1, 2]"),
-    "deep": bytes_of(b'{"a":' * 100_000),
-    "an infinite number": bytes_of(b'{"a": 1e999}'),
-    "NaN": bytes_of(b'{"a": NaN}'),
-    "half a character": bytes_of(b'{"a": "\\ud800"}'),
+    "UTF-16": overwrite('{"seed": 1}'.encode("utf-16")),
+    "a list": overwrite(b"[1, 2]"),
+    "deep": overwrite(b'{"a":' * 100_000),
+    "an infinite number": overwrite(b'{"a": 1e999}'),
+    "NaN": overwrite(b'{"a": NaN}'),
+    "half a character": overwrite(b'{"a": "\\ud800"}'),
 }
 
 
-def nan(found: dict[str, torch.Tensor]) -> None:
-    found[first(found)].view(-1)[0] = torch.nan
+def set_nan(tensors: dict[str, torch.Tensor]) -> None:
+    tensors[find_float_tensor(tensors)].view(-1)[0] = torch.nan
 
 
-def infinite(found: dict[str, torch.Tensor]) -> None:
-    found[first(found)].view(-1)[-1] = -torch.inf
+def set_infinite(tensors: dict[str, torch.Tensor]) -> None:
+    tensors[find_float_tensor(tensors)].view(-1)[-1] = -torch.inf
 
 
-def huge(found: dict[str, torch.Tensor]) -> None:
-    """Finite weights whose outputs are not: ∞ − ∞."""
-    found["inference_net.features.first.weight"].fill_(3e38)
-    found["inference_net.output.weight"][:, ::2] = 1
-    found["inference_net.output.weight"][:, 1::2] = -1
+def set_huge(tensors: dict[str, torch.Tensor]) -> None:
+    """Finite weights with NaN as outputs: ∞ − ∞."""
+    tensors["inference_net.features.first.weight"].fill_(3e38)
+    tensors["inference_net.output.weight"][:, ::2] = 1
+    tensors["inference_net.output.weight"][:, 1::2] = -1
 
 
 TENSORS = FILES | {
-    "no tensors": bytes_of(b"hello"),
-    "a header of terabytes": bytes_of((1 << 42).to_bytes(8, "little") + b"{}"),
-    "data of terabytes": bytes_of(
+    "no tensors": overwrite(b"hello"),
+    "a header of terabytes": overwrite((1 << 42).to_bytes(8, "little") + b"{}"),
+    "data of terabytes": overwrite(
         (91).to_bytes(8, "little")
         + b'{"energy.v":{"dtype":"F32","shape":[1099511627776,64],"data_offsets":[0,281474976710656]}}'.ljust(91)
     ),
-    "NaN": tensors(nan),
-    "infinite": tensors(infinite),
-    "none": tensors(dict.clear),
+    "NaN": change_tensors(set_nan),
+    "infinite": change_tensors(set_infinite),
+    "none": change_tensors(dict.clear),
 }
-WEIGHTS = TENSORS | {"outputs NaN": tensors(huge)}
+WEIGHTS = TENSORS | {"outputs NaN": change_tensors(set_huge)}
 
 PREDICT = ("predict", "RUN", "INPUT")
 COMPARE = ("compare", "RUN")
@@ -172,17 +172,21 @@ FEW = {kind: TEXTS[kind] for kind in ("cut", "a folder", "a list")}
 TABLE = [
     ("config.json", TEXTS, (COMPARE,)),
     ("config.json", FEW, (PREDICT, REPORT, PLOT, RESUME, CALIBRATE)),
-    ("config.json", {"no task": put(task=5), "seed": put(seed="x")}, (PREDICT, COMPARE, RESUME)),
+    ("config.json", {"no task": put_values(task=5), "seed": put_values(seed="x")}, (PREDICT, COMPARE, RESUME)),
     ("environment.json", FEW, (PREDICT, COMPARE, RESUME)),
-    ("environment.json", {"format": put(format=[]), "data": put(data_sha256=3)}, (COMPARE,)),
+    ("environment.json", {"format": put_values(format=[]), "data": put_values(data_sha256=3)}, (COMPARE,)),
     ("vocabulary.json", FEW, (PREDICT, CALIBRATE)),
-    ("vocabulary.json", {"labels": put(labels=5), "features": put(features=[[1, 2]])}, (PREDICT,)),
+    ("vocabulary.json", {"labels": put_values(labels=5), "features": put_values(features=[[1, 2]])}, (PREDICT,)),
     ("metrics.json", FEW, (COMPARE, REPORT, RESUME)),
-    ("metrics.json", {"test": put(test=5), "protocol": put(protocol="x")}, (COMPARE,)),
-    ("calibration.json", FEW | {"none": put(temperature=None)}, (PREDICT,)),
+    ("metrics.json", {"test": put_values(test=5), "protocol": put_values(protocol="x")}, (COMPARE,)),
+    ("calibration.json", FEW | {"none": put_values(temperature=None)}, (PREDICT,)),
     ("history.jsonl", TEXTS, (PLOT,)),
-    ("history.jsonl", {"stage": put(stage=1), "losses": put(losses=[1]), "score": put(score="x")}, (COMPARE, PLOT)),
-    ("times.jsonl", {"seconds": put(seconds=None)} | FEW, (COMPARE,)),
+    (
+        "history.jsonl",
+        {"stage": put_values(stage=1), "losses": put_values(losses=[1]), "score": put_values(score="x")},
+        (COMPARE, PLOT),
+    ),
+    ("times.jsonl", {"seconds": put_values(seconds=None)} | FEW, (COMPARE,)),
     ("weights.safetensors", WEIGHTS, (PREDICT,)),
     ("examples.safetensors", {kind: TENSORS[kind] for kind in TENSORS if kind != "none"}, (COMPARE,)),
 ]
@@ -195,29 +199,29 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def given(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def input_file(complete_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file to predict."""
-    names = [name for name, _ in json.loads((whole / "vocabulary.json").read_text())["features"]]
+    names = [name for name, _ in json.loads((complete_run / "vocabulary.json").read_text())["features"]]
     path = tmp_path_factory.mktemp("data") / "rows.csv"
     path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
     return path
 
 
-def call(words: tuple[str, ...], run: Path, given: Path) -> str:
-    """The error of a command, which is a line."""
-    line = [{"RUN": str(run), "INPUT": str(given)}.get(word, word) for word in words]
-    found = CliRunner().invoke(run_app if words[0] == "--resume" else app, line)
-    assert isinstance(found.exception, SystemExit), found.exception
-    said = found.stderr.strip().splitlines()
-    assert found.exit_code in (1, 2), said
-    assert said and said[-1].startswith("error: "), said
-    assert not any("Traceback" in line for line in said)
-    return said[-1]
+def get_error(words: tuple[str, ...], run: Path, input_file: Path) -> str:
+    """The error of a command, which is one line."""
+    line = [{"RUN": str(run), "INPUT": str(input_file)}.get(word, word) for word in words]
+    result = CliRunner().invoke(run_app if words[0] == "--resume" else app, line)
+    assert isinstance(result.exception, SystemExit), result.exception
+    lines = result.stderr.strip().splitlines()
+    assert result.exit_code in (1, 2), lines
+    assert lines and lines[-1].startswith("error: "), lines
+    assert not any("Traceback" in line for line in lines)
+    return lines[-1]
 
 
 @pytest.mark.parametrize(("name", "damage", "command"), CASES)
-def test_a_damaged_run_is_a_sentence(
-    name: str, damage: Callable[[Path], None], command: tuple[str, ...], run: Path, given: Path
+def test_a_damaged_run_is_reported_in_one_line(
+    name: str, damage: Callable[[Path], None], command: tuple[str, ...], run: Path, input_file: Path
 ) -> None:
     if command is COMPARE and name == "examples.safetensors":
         other = shutil.copytree(run, run.with_name("other"))
@@ -225,53 +229,55 @@ def test_a_damaged_run_is_a_sentence(
     damage(run / name)
     if command is RESUME and name != "metrics.json":
         (run / "metrics.json").unlink()
-    said = call(command, run, given)
-    assert str(run) in said or "nothing to plot" in said  # of an empty history
+    message = get_error(command, run, input_file)
+    assert str(run) in message or "nothing to plot" in message  # for an empty history
 
 
 def test_a_warm_start_takes_no_damaged_weights(run: Path, tmp_path: Path) -> None:
-    tensors(nan)(run / "weights.safetensors")
+    change_tensors(set_nan)(run / "weights.safetensors")
     words = ["labels", *(f"{name}={value}" for name, value in SMALL.items()), f"init.energy={run}"]
-    refused = spen_run(*words, "--out", tmp_path / "new", status=2)
-    assert f"error: init.energy: {run}/weights.safetensors is damaged" in refused.stderr
+    result = spen_run(*words, "--out", tmp_path / "new", status=2)
+    assert f"error: init.energy: {run}/weights.safetensors is damaged" in result.stderr
     assert not (tmp_path / "new").exists()
 
 
 CHECKPOINT = {
-    "cut": half,
-    "a folder": folder,
+    "cut": cut_in_half,
+    "a folder": make_folder,
     "deep": TEXTS["deep"],
-    "no state": bytes_of(b"{}"),
-    "another state": put(state={"$table": [["position", {"$table": [["stage", "x"]]}]]}),
-    "a key less": put(state={"$table": [["model", {"$table": []}]]}),
-    "no table": put(state=5),
+    "no state": overwrite(b"{}"),
+    "another state": put_values(state={"$table": [["position", {"$table": [["stage", "x"]]}]]}),
+    "a key less": put_values(state={"$table": [["model", {"$table": []}]]}),
+    "no table": put_values(state=5),
 }
 
 
 @pytest.mark.parametrize("damage", CHECKPOINT.values(), ids=CHECKPOINT)
-def test_a_damaged_checkpoint_is_a_sentence(damage: Callable[[Path], None], run: Path, given: Path) -> None:
+def test_a_damaged_checkpoint_is_reported_in_one_line(
+    damage: Callable[[Path], None], run: Path, input_file: Path
+) -> None:
     (run / "metrics.json").unlink()
     [path] = (run / "checkpoint").glob("state*.json")
     damage(path)
-    assert "checkpoint" in call(RESUME, run, given)
+    assert "checkpoint" in get_error(RESUME, run, input_file)
 
 
-def test_a_checkpoints_weights_are_checked(run: Path, given: Path) -> None:
+def test_a_checkpoints_weights_are_checked(run: Path, input_file: Path) -> None:
     (run / "metrics.json").unlink()
     [path] = (run / "checkpoint").glob("*.safetensors")
 
-    def change(found: dict[str, torch.Tensor]) -> None:
-        weights = {name: tensor for name, tensor in found.items() if ".model." in name}
-        nan(weights)
-        found.update(weights)
+    def change(checkpoint: dict[str, torch.Tensor]) -> None:
+        weights = {name: tensor for name, tensor in checkpoint.items() if ".model." in name}
+        set_nan(weights)
+        checkpoint.update(weights)
 
-    tensors(change)(path)
+    change_tensors(change)(path)
     [index] = (run / "checkpoint").glob("state*.json")
-    put(sha256=sha256(path))(index)
-    assert "NaN or infinite" in call(RESUME, run, given)
+    put_values(sha256=sha256(path))(index)
+    assert "NaN or infinite" in get_error(RESUME, run, input_file)
 
 
-def test_json_has_no_number_that_is_none(tmp_path: Path) -> None:
+def test_json_has_null_for_nan_and_infinity(tmp_path: Path) -> None:
     value = {"a": [1.5, math.nan, (math.inf, {"b": -math.inf})], "c": "NaN", math.nan: 1}
     save_json(value, tmp_path / "x.json")
     assert json.loads((tmp_path / "x.json").read_text(), parse_constant=pytest.fail) == {
@@ -301,7 +307,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 @pytest.mark.parametrize(
-    ("make", "found"),
+    ("make", "message"),
     [
         (os.mkfifo, "a pipe"),
         (lambda path: path.symlink_to("/dev/zero"), "a device"),
@@ -311,18 +317,18 @@ READERS: dict[str, Callable[[Path], object]] = {
     ids=["pipe", "device", "loop", "missing"],
 )
 def test_data_are_read_from_files_alone(
-    read: Callable[[Path], object], make: Callable[[Path], None], found: str, tmp_path: Path
+    read: Callable[[Path], object], make: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "data"
     make(path)
-    with pytest.raises(DataError, match=f"data: found ({found}|no such file)"):
+    with pytest.raises(DataError, match=f"data: found ({message}|no such file)"):
         read(path)
 
 
-def test_a_message_shows_the_beginning_of_what_is_long() -> None:
-    said = str(DataError("data", 4, "<date> closed by </" + "x" * 100_000 + ">", "</date>"))
-    assert said.startswith("data:4: found <date> closed by </xxx") and said.endswith("xxx…; expected </date>")
-    assert len(said) < 600
+def test_a_message_shortens_long_values() -> None:
+    message = str(DataError("data", 4, "<date> closed by </" + "x" * 100_000 + ">", "</date>"))
+    assert message.startswith("data:4: found <date> closed by </xxx") and message.endswith("xxx…; expected </date>")
+    assert len(message) < 600
 
 
 def test_a_link_to_a_file_is_a_file(tmp_path: Path) -> None:
@@ -331,18 +337,18 @@ def test_a_link_to_a_file_is_a_file(tmp_path: Path) -> None:
     assert read_lines(tmp_path / "link") == ["a", "b"]
 
 
-def test_what_a_process_writes_is_no_file(run: Path) -> None:
+def test_the_output_of_a_process_is_not_a_file(run: Path) -> None:
     """As in `spen predict RUN <(zcat rows.csv.gz)`."""
-    out, into = os.pipe()
+    read_end, write_end = os.pipe()
     try:
-        said = call(PREDICT, run, Path(f"/dev/fd/{out}"))
+        message = get_error(PREDICT, run, Path(f"/dev/fd/{read_end}"))
     finally:
-        os.close(out)
-        os.close(into)
-    assert "found a pipe; expected a file" in said
+        os.close(read_end)
+        os.close(write_end)
+    assert "found a pipe; expected a file" in message
 
 
-def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) -> None:
+def test_errors_for_files_larger_than_memory_say_their_size(tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(b"a\n" * 1000)
     (tmp_path / "bomb").write_bytes(gzip.compress(b"a\n" * 1_000_000))
     (tmp_path / "deep").write_bytes(b"[" * 100_000)
@@ -356,7 +362,7 @@ def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (b"caf\xe9", "line|:1: found byte 0xe9"),
         (b"\n\n\xff", ":3: found byte"),
@@ -364,8 +370,8 @@ def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) ->
         (b"a\0b\0", ":1: found a zero byte"),
     ],
 )
-def test_standard_input_is_text(data: bytes, says: str) -> None:
-    with pytest.raises(DataError, match=says):
+def test_standard_input_is_text(data: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read_standard_input(io.BytesIO(data))
     assert read_standard_input(io.BytesIO(b"\xef\xbb\xbfcaf\xc3\xa9\n")) == "café\n"
 
@@ -377,11 +383,11 @@ def test_words_of_a_command_line_are_utf_8() -> None:
         argument(word)
 
 
-def test_memory_that_runs_out_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> None:
+def test_memory_that_runs_out_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
         raise MemoryError
 
     (tmp_path / "x.json").write_text("{}")
-    monkeypatch.setattr("spen_plugins.files.reading.from_json", fails)
+    monkeypatch.setattr("spen_plugins.files.reading.from_json", fail)
     with pytest.raises(MemoryError):
         read_json(tmp_path / "x.json")

@@ -1,4 +1,4 @@
-"""Encoders that multiply in int8: products by hand, what is saved, and what is rejected."""
+"""Encoders that multiply in int8: products by hand, saving, and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = ["the", "girl", "gave", "boy", "a", "book"]
 multiplies = pytest.mark.skipif(not has_int8(), reason="requires an x86 processor and a torch with oneDNN")
 
 
-def by_hand(linear: nn.Linear, x: torch.Tensor) -> torch.Tensor:
+def compute_by_hand(linear: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     """In float64, with inputs and weights rounded as they should be."""
     weight, x = linear.weight.detach().double(), x.double()
     scale, step = (part.abs().amax(-1, keepdim=True) / top for part, top in ((weight, 127), (x, int8.largest_input())))
@@ -35,7 +35,7 @@ def by_hand(linear: nn.Linear, x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("top", [None, 63])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(70,), (3, 70), (2, 5, 70)], ids=str)
-def test_products_are_those_of_rounded_numbers(
+def test_products_match_those_of_rounded_numbers(
     bias: bool, shape: tuple[int, ...], top: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if top is not None:
@@ -45,9 +45,9 @@ def test_products_are_those_of_rounded_numbers(
     nn.init.normal_(linear.weight, generator=rng)
     x = torch.randn(shape, generator=rng) + torch.linspace(-1, 2, 70)
     with torch.no_grad():
-        found = Int8Linear(linear)(x)
-        assert found.shape == (*shape[:-1], 66) and found.dtype == torch.float32
-        error = (found - by_hand(linear, x)).abs()
+        product = Int8Linear(linear)(x)
+        assert product.shape == (*shape[:-1], 66) and product.dtype == torch.float32
+        error = (product - compute_by_hand(linear, x)).abs()
         assert (error < 1e-4).double().mean() > 0.5
         assert (error < 0.5).all()  # where an input is half-way between two, float32 may round it the other way
         assert Int8Linear(linear)(x.new_zeros(0, 70)).shape == (0, 66)
@@ -76,8 +76,10 @@ def test_sums_of_the_largest_products_are_not_cut_off() -> None:
 @multiplies
 def test_inputs_have_7_bits_where_sums_would_be_cut_off() -> None:
     code = "from spen_plugins.nn.int8 import largest_input; print(largest_input())"
-    told = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
-    assert subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True).stdout == "63\n"
+    environment = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    assert (
+        subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout == "63\n"
+    )
 
 
 @multiplies
@@ -88,17 +90,17 @@ def test_zeros_are_exact() -> None:
 
 
 @multiplies
-def test_narrow_layers_stay_and_names_do_too() -> None:
+def test_narrow_layers_and_names_do_not_change() -> None:
     net = nn.ModuleDict({"wide": nn.Linear(70, 66), "narrow": nn.Linear(70, 8)})
-    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    original = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     assert multiply_in_int8(net) == 1
     assert multiply_in_int8(net) == 0  # there are no more
     assert isinstance(net["wide"], Int8Linear) and type(net["narrow"]) is nn.Linear
-    assert before.keys() == net.state_dict().keys()
-    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
+    assert original.keys() == net.state_dict().keys()
+    assert all(torch.equal(tensor, original[name]) for name, tensor in net.state_dict().items())
 
 
-def test_a_processor_without_lstms_in_bfloat16_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_processor_without_lstms_in_bfloat16_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("could not create a primitive descriptor for the LSTM forward propagation primitive")
 
@@ -130,17 +132,17 @@ def test_a_run_predicts_in_int8_and_saves_its_own_weights(tmp_path: Path, monkey
     with pytest.raises(ConfigError, match=r"the net of .*run has none: leave precision out"):
         sp.load(tmp_path / "run", precision="int8")  # all of its layers are narrow
     monkeypatch.setattr(int8, "NARROW", 1)
-    plain, whole = sp.load(tmp_path / "run"), sp.load(tmp_path / "run", precision="int8")
-    assert sum(isinstance(part, Int8Linear) for part in whole.model.modules()) == 6
-    lstms = [part.multiplies_in for part in whole.model.inference_net.modules() if isinstance(part, Lstm)]
+    plain, quantised = sp.load(tmp_path / "run"), sp.load(tmp_path / "run", precision="int8")
+    assert sum(isinstance(part, Int8Linear) for part in quantised.model.modules()) == 6
+    lstms = [part.multiplies_in for part in quantised.model.inference_net.modules() if isinstance(part, Lstm)]
     assert set(lstms) == {torch.bfloat16 if has_bfloat16() else None}
     items = [{"words": ["The", "girl", "gave", "a", "book"], "predicate": 2}]
-    [(ours, _, _)], [(theirs, _, _)] = (
-        one.proposals([one.task.parse(item) for item in items]) for one in (whole, plain)
+    [(rounded, _, _)], [(exact, _, _)] = (
+        predictor.proposals([predictor.task.parse(item) for item in items]) for predictor in (quantised, plain)
     )
-    gap = (ours.mean - theirs.mean).abs().max()
+    gap = (rounded.mean - exact.mean).abs().max()
     assert 0 < gap < 0.1
-    whole.save(tmp_path / "copy")
+    quantised.save(tmp_path / "copy")
     copied = sp.load(tmp_path / "copy").model.state_dict()
     assert all(torch.equal(tensor, copied[name]) for name, tensor in plain.model.state_dict().items())
     monkeypatch.setattr(precision, "has_int8", lambda: False)

@@ -1,4 +1,4 @@
-"""An allocator's error is one sentence."""
+"""An allocator's error is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.loaded import trained
 
 
 @pytest.mark.parametrize("width", [10**12, 10**18])
-def test_nets_that_do_not_fit_are_an_error_before_there_is_a_folder(tmp_path, width):
+def test_nets_that_do_not_fit_are_an_error_before_a_folder_exists(tmp_path, width):
     with pytest.raises(RunError, match=r"ran out of memory while building the nets \(.*\); choose smaller ones"):
         trained("labels", tmp_path / "run", **{"features.hidden": f"[{width}]"})
     assert not (tmp_path / "run").exists()

@@ -27,20 +27,20 @@ SMALL = ["labels", "trainer.epochs=2", "trainer.epoch_updates=8", "trainer.batch
 SMALL += ["--device", "cpu"]
 
 
-def validation(folder: Path) -> float:
+def read_validation_score(folder: Path) -> float:
     return RunFolder(folder).metrics()["validation"]["example_f1"]
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Two methods with two seeds, and what was said."""
+def two_methods(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Two methods with two seeds, and the output."""
     out = tmp_path_factory.mktemp("methods") / "x"
     return out, spen_run(*SMALL, "methods=cross_entropy,nce", "seeds=0..1", "--out", out).stdout
 
 
 @pytest.fixture
-def copied(both, tmp_path) -> Path:
-    return Path(shutil.copytree(both[0], tmp_path / "x"))
+def copied(two_methods, tmp_path) -> Path:
+    return Path(shutil.copytree(two_methods[0], tmp_path / "x"))
 
 
 @pytest.mark.parametrize("text", ["cross_entropy,nce", " cross_entropy, nce"])
@@ -49,29 +49,32 @@ def test_methods_are_a_list(text):
 
 
 @pytest.mark.parametrize("text", ["nce", "", "nce,", "nce,nce", "../nce,crf", "a b,c"])
-def test_other_methods_are_refused(text):
+def test_other_methods_are_rejected(text):
     with pytest.raises(ConfigError, match="methods=cross_entropy,nce"):
         parse_methods(text)
 
 
-def test_an_energy_that_nothing_trains_is_said_so(tmp_path):
+def test_an_energy_that_nothing_trains_raises_a_warning(tmp_path):
     small = [*SMALL, "method=cross_entropy"]
-    for energy, told in (('{"type": "seal.labels"}', True), ('{"type": "rules.at_most_one"}', False)):
-        done = spen_run(*small, f"energy={energy}", "--out", tmp_path / str(told))
-        assert ("warning: this training does not train the energy" in " ".join(done.stdout.split())) == told
+    for energy, is_warned in (('{"type": "seal.labels"}', True), ('{"type": "rules.at_most_one"}', False)):
+        result = spen_run(*small, f"energy={energy}", "--out", tmp_path / str(is_warned))
+        assert ("warning: this training does not train the energy" in " ".join(result.stdout.split())) == is_warned
 
 
-@pytest.mark.parametrize(("method", "told"), [("cross_entropy", True), ("nce", False)])
-def test_a_method_that_passes_over_examples_without_gold_says_so(tmp_path, method, told):
-    done = spen_run(*SMALL, f"method={method}", "task.labelled=100", "--out", tmp_path / "x")
-    said = " ".join(done.stdout.split())
-    assert ("learns only from examples with gold and ignores those without it, from task.labelled" in said) == told
+@pytest.mark.parametrize(("method", "is_reported"), [("cross_entropy", True), ("nce", False)])
+def test_a_method_that_ignores_examples_without_gold_says_so(tmp_path, method, is_reported):
+    result = spen_run(*SMALL, f"method={method}", "task.labelled=100", "--out", tmp_path / "x")
+    output = " ".join(result.stdout.split())
+    assert (
+        "learns only from examples with gold and ignores those without it, from task.labelled" in output
+    ) == is_reported
 
 
-def test_the_choice_is_printed_and_kept(both):
-    out, said = both
+def test_the_choice_is_printed_and_stored(two_methods):
+    out, output = two_methods
     scores = {
-        method: [validation(out / method / f"seed-{seed}") for seed in (0, 1)] for method in ("cross_entropy", "nce")
+        method: [read_validation_score(out / method / f"seed-{seed}") for seed in (0, 1)]
+        for method in ("cross_entropy", "nce")
     }
     plan = json.loads((out / "methods.json").read_text())
     chosen = plan["chosen"]
@@ -81,8 +84,8 @@ def test_the_choice_is_printed_and_kept(both):
     assert plan["standard_error"] == pytest.approx(abs(scores[plan["best"]][0] - scores[plan["best"]][1]) / 2)
     assert chosen == choose(plan["validation"], plan["standard_error"], plan["seconds"])
     assert plan["run"] == f"{chosen}/seed-{scores[chosen].index(max(scores[chosen]))}"
-    assert f"chosen: {plan['reason']}" in said and f"its best run is {out / plan['run']}" in said
-    assert "example_f1 − cross_entropy" in said
+    assert f"chosen: {plan['reason']}" in output and f"its best run is {out / plan['run']}" in output
+    assert "example_f1 − cross_entropy" in output
 
 
 CHOICES = {
@@ -116,7 +119,7 @@ def test_without_a_standard_error_the_best_is_chosen():
     assert choose({"a": 0.741, "b": 0.745}, 0, {"a": 1, "b": 100}) == "b"
 
 
-def put(folder: Path, scores: dict[str, list[float]], seconds: dict[str, float]) -> None:
+def set_results(folder: Path, scores: dict[str, list[float]], seconds: dict[str, float]) -> None:
     """Give a folder's runs, by method and seed, these validation scores and training times."""
     for method, values in scores.items():
         for seed, value in enumerate(values):
@@ -146,7 +149,7 @@ def put(folder: Path, scores: dict[str, list[float]], seconds: dict[str, float])
     ids=["cheaper", "best"],
 )
 def test_the_choice_follows_validation_and_time_and_not_test(copied, scores, seconds, reason):
-    put(copied, scores, seconds)
+    set_results(copied, scores, seconds)
     for _ in range(2):  # the choice is the same when the command is given again
         assert f"chosen: {reason}\n" in spen_run("--resume", copied).stdout
         plan = json.loads((copied / "methods.json").read_text())
@@ -161,9 +164,11 @@ def test_with_one_seed_the_error_is_over_validation_examples(copied, part, chose
         plan = json.loads((copied / method / "seeds.json").read_text())
         del plan["configs"]["1"]
         (copied / method / "seeds.json").write_text(json.dumps(plan))
-        right = torch.tensor([1.0, 0.0] * 50)  # a standard error of 0.05
-        RunFolder(copied / method / "seed-0").save_ratios({"numerator": right, "denominator": torch.ones(100)}, part)
-    put(copied, {"cross_entropy": [0.47], "nce": [0.5]}, {"cross_entropy": 10, "nce": 41})
+        numerators = torch.tensor([1.0, 0.0] * 50)  # a standard error of 0.05
+        RunFolder(copied / method / "seed-0").save_ratios(
+            {"numerator": numerators, "denominator": torch.ones(100)}, part
+        )
+    set_results(copied, {"cross_entropy": [0.47], "nce": [0.5]}, {"cross_entropy": 10, "nce": 41})
     spen_run("--resume", copied)
     plan = json.loads((copied / "methods.json").read_text())
     assert plan["chosen"] == chosen
@@ -171,18 +176,18 @@ def test_with_one_seed_the_error_is_over_validation_examples(copied, part, chose
     assert ("its standard error is unknown" in plan["reason"]) == (part == "test")
 
 
-def test_a_run_keeps_the_validation_examples_scores_beside_those_of_the_test_part(both):
-    run = RunFolder(both[0] / "nce" / "seed-0")
+def test_a_run_stores_the_scores_of_validation_examples_too(two_methods):
+    run = RunFolder(two_methods[0] / "nce" / "seed-0")
     validation, test = (run.ratios(part, beside=True) for part in ("validation", "test"))
     scored = [ratios["numerator"].sum() / ratios["denominator"].sum() for ratios in (validation, test)]
     assert len(set(scored)) == 2 and run.ratios("train") is None
     assert scored == pytest.approx([run.metrics()[part]["example_f1"] for part in ("validation", "test")])
 
 
-def test_a_run_is_what_it_is_alone(both, tmp_path):
+def test_a_run_equals_one_trained_alone(two_methods, tmp_path):
     spen_run(*SMALL, "method=nce", "seed=1", "--out", tmp_path / "alone")
     for name in ("config.json", "metrics.json", "history.jsonl"):
-        assert (both[0] / "nce/seed-1" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+        assert (two_methods[0] / "nce/seed-1" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
 
 
 def test_without_seeds_there_is_one(tmp_path):
@@ -197,10 +202,10 @@ def test_side_by_side_takes_modules_from_pythonpath_and_none_from_the_working_di
     (work := tmp_path / "work").mkdir()
     for name in ("typing", "random"):
         (work / f"{name}.py").write_text("raise RuntimeError('not of Python')")
-    (mine := tmp_path / "mine").mkdir()
-    (mine / "of_mine.py").write_text("from random import random")
+    (modules := tmp_path / "mine").mkdir()
+    (modules / "of_mine.py").write_text("from random import random")
     monkeypatch.chdir(work)
-    monkeypatch.setenv("PYTHONPATH", str(mine))
+    monkeypatch.setenv("PYTHONPATH", str(modules))
     lines = {"module": [sys.executable, "-m", "of_mine"], "code": [sys.executable, "-c", "import typing, of_mine"]}
     assert jobs.side_by_side(lines, 2, lambda *_: None, lambda _: "") == {}
 
@@ -208,16 +213,18 @@ def test_side_by_side_takes_modules_from_pythonpath_and_none_from_the_working_di
 def test_a_process_that_fails_leaves_the_others_and_a_wrong_config_is_an_error():
     def run(**codes):
         lines = {name: [sys.executable, "-c", code] for name, code in codes.items()}
-        return jobs.side_by_side(lines, 2, lambda *words: said.append(words), lambda _: "")
+        return jobs.side_by_side(lines, 2, lambda *words: messages.append(words), lambda _: "")
 
-    said = []
+    messages = []
     failures = run(loud="import sys; sys.exit('diverged')", good="", silent="raise SystemExit(3)")
-    assert failures == {"loud": "diverged", "silent": "its process ended with status 3"} and said == [("good", "done")]
+    assert failures == {"loud": "diverged", "silent": "its process ended with status 3"} and messages == [
+        ("good", "done")
+    ]
     with pytest.raises(ConfigError, match="wrong key"):
         run(wrong="import sys; print('wrong key', file=sys.stderr); sys.exit(2)")
 
 
-def test_plans_that_a_kill_cut_short_are_made_again(tmp_path, monkeypatch):
+def test_plans_that_a_kill_interrupted_are_completed(tmp_path, monkeypatch):
     def be_killed(folder: Path) -> None:
         raise SystemExit
 
@@ -231,22 +238,22 @@ def test_plans_that_a_kill_cut_short_are_made_again(tmp_path, monkeypatch):
 
 
 def test_a_run_stops_when_the_process_that_began_it_is_gone():
-    begins = "import time; from spen_plugins.runs.many import jobs; jobs._run_one = lambda *_: time.sleep(600)"
-    program = f"{begins}; jobs._run_worker('runs', '0', '', '600')"
+    preamble = "import time; from spen_plugins.runs.many import jobs; jobs._run_one = lambda *_: time.sleep(600)"
+    program = f"{preamble}; jobs._run_worker('runs', '0', '', '600')"
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
     process.communicate()
     assert process.returncode == -signal.SIGTERM
 
 
 def test_methods_run_side_by_side(copied, monkeypatch):
-    """The rest of two methods by two processes, which say how far they are."""
+    """Two processes run the missing seeds of two methods and report their progress."""
     monkeypatch.setattr(jobs, "LINE_SECONDS", 0.0)
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
-    done = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
+    result = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
     for method in ("cross_entropy", "nce"):
-        assert f"{method}: already done: seed 0" in done.stdout and f"{method}: seed 1 done" in done.stdout
-        assert f"{method}: seed 1: no epoch is finished yet" in done.stdout
+        assert f"{method}: already done: seed 0" in result.stdout and f"{method}: seed 1 done" in result.stdout
+        assert f"{method}: seed 1: no epoch is finished yet" in result.stdout
         score = RunFolder(copied / method / "seed-1").history()[-1]["score"]
         assert jobs._describe_progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
 
@@ -255,12 +262,12 @@ def test_methods_run_side_by_side(copied, monkeypatch):
 def test_a_method_whose_folder_is_damaged_leaves_the_others(copied, name):
     (copied / name).write_text("{")
     shutil.rmtree(copied / "cross_entropy/seed-1")
-    done = spen_run("--resume", copied, "--device", "cpu", status=RunError.exit_status)
-    assert "chosen among cross_entropy; failed: nce." in done.stderr and Path(name).name in done.stderr
+    result = spen_run("--resume", copied, "--device", "cpu", status=RunError.exit_status)
+    assert "chosen among cross_entropy; failed: nce." in result.stderr and Path(name).name in result.stderr
     assert (copied / "cross_entropy/seed-1/metrics.json").exists()
 
 
-def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
+def test_finished_runs_are_skipped_and_others_resumed(copied, monkeypatch):
     (copied / "nce/seed-1/metrics.json").unlink()
     shutil.rmtree(copied / "nce/seed-0")
     calls = []
@@ -273,37 +280,37 @@ def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
 
 
 def test_another_method_is_added_with_the_folders_seeds_and_none_can_be_left_out(copied):
-    more = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seed=0", "--out", copied)
-    assert more.stdout.count("already done: seed 0, 1") == 2
-    assert more.stdout.count("note: also counts seed 1, of an earlier command") == 1
+    added = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seed=0", "--out", copied)
+    assert added.stdout.count("already done: seed 0, 1") == 2
+    assert added.stdout.count("note: also counts seed 1, of an earlier command") == 1
     assert sorted(path.name for path in (copied / "margin").glob("seed-*")) == ["seed-0", "seed-1"]
-    less = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied, status=2)
-    assert "name all of its methods" in less.stderr
+    rejected = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied, status=2)
+    assert "name all of its methods" in rejected.stderr
 
 
 @pytest.mark.parametrize("methods", ["cross_entropy,nce", "margin,cross_entropy,nce"])
 def test_a_command_with_another_config_changes_nothing(copied, methods):
-    before = {path: path.read_bytes() for path in copied.rglob("*.json")}
-    done = spen_run(*SMALL, f"methods={methods}", "trainer.net.lr=0.1", "--out", copied, status=2)
-    assert "seeds of another config" in done.stderr
-    assert {path: path.read_bytes() for path in copied.rglob("*.json")} == before
+    contents = {path: path.read_bytes() for path in copied.rglob("*.json")}
+    result = spen_run(*SMALL, f"methods={methods}", "trainer.net.lr=0.1", "--out", copied, status=2)
+    assert "seeds of another config" in result.stderr
+    assert {path: path.read_bytes() for path in copied.rglob("*.json")} == contents
 
 
 def test_a_method_that_fails_leaves_the_others_to_choose_from(copied, monkeypatch):
     shutil.rmtree(copied / "nce/seed-1")
 
-    def diverging(*given):
+    def diverging(*arguments):
         raise RunError("the loss is infinite")
 
     monkeypatch.setattr(runner, "run", diverging)
-    done = spen_run("--resume", copied, status=1)
-    assert "chosen among cross_entropy; failed: nce." in done.stderr and "the loss is infinite" in done.stderr
+    result = spen_run("--resume", copied, status=1)
+    assert "chosen among cross_entropy; failed: nce." in result.stderr and "the loss is infinite" in result.stderr
     assert json.loads((copied / "methods.json").read_text())["chosen"] == "cross_entropy"
     shutil.rmtree(copied / "cross_entropy/seed-0")
     assert "no method was chosen" in spen_run("--resume", copied, status=1).stderr
 
 
-def test_without_a_seed_it_is_the_configs_own(tmp_path):
+def test_the_configs_own_seed_is_the_default(tmp_path):
     config = (ROOT / "configs/labels.jsonnet").read_text()
     (tmp_path / "lib").symlink_to(ROOT / "configs/lib")
     (tmp_path / "mine.jsonnet").write_text(config.replace("seed=0", "seed=7"))
@@ -316,20 +323,20 @@ def test_the_folder_is_decoded_as_its_chosen_run(copied, tmp_path):
     assert sp.load(tmp_path / "new").predict([{"features": {}}])
 
 
-def test_a_figure_of_one_run_asks_which_method(both):
-    done = spen("plot", "gradients", both[0], "--labels", "0,1", status=2)
-    assert "runs of several methods; name one of" in done.stderr
+def test_a_figure_of_one_run_asks_which_method(two_methods):
+    result = spen("plot", "gradients", two_methods[0], "--labels", "0,1", status=2)
+    assert "runs of several methods; name one of" in result.stderr
 
 
-def test_keys_of_an_energy_tell_that_the_method_has_none(tmp_path):
-    done = spen_run(*SMALL, "method=cross_entropy", "energy.hidden=4", "--out", tmp_path / "x", status=2)
-    assert "If the config's method has none" in done.stderr
+def test_the_error_for_energy_keys_says_that_the_method_has_no_energy(tmp_path):
+    result = spen_run(*SMALL, "method=cross_entropy", "energy.hidden=4", "--out", tmp_path / "x", status=2)
+    assert "If the config's method has none" in result.stderr
 
 
-def test_compare_takes_the_folder_whole(both):
-    done = spen("compare", both[0])
-    assert "| cross_entropy |" in done.stdout and "| nce |" in done.stdout
-    assert "| mine/nce |" in spen("compare", f"mine={both[0]}").stdout
+def test_compare_accepts_the_folder_of_all_methods(two_methods):
+    result = spen("compare", two_methods[0])
+    assert "| cross_entropy |" in result.stdout and "| nce |" in result.stdout
+    assert "| mine/nce |" in spen("compare", f"mine={two_methods[0]}").stdout
 
 
 def test_a_method_that_has_not_begun_is_left_out(copied, tmp_path):
@@ -337,14 +344,14 @@ def test_a_method_that_has_not_begun_is_left_out(copied, tmp_path):
         shutil.rmtree(run)
     note = f"{copied}: left out, no finished run: nce. Resume with: spen-run --resume {copied}"
     for words in (["compare", copied], ["compare", f"mine={copied}"]):
-        done = spen(*words)
-        assert note in done.stdout and "| nce |" not in done.stdout, done.output
+        result = spen(*words)
+        assert note in result.stdout and "| nce |" not in result.stdout, result.output
     spen("report", copied, "--out", tmp_path / "page.html")
     assert "left out, no finished run: nce" in (tmp_path / "page.html").read_text()
     for metrics in (copied / "cross_entropy").glob("*/metrics.json"):
         metrics.unlink()
-    done = spen("compare", copied, status=2)
-    assert f"{copied}: its methods have no finished run: cross_entropy, nce. Resume" in done.stderr
+    result = spen("compare", copied, status=2)
+    assert f"{copied}: its methods have no finished run: cross_entropy, nce. Resume" in result.stderr
 
 
 def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
@@ -358,7 +365,7 @@ def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["methods=cross_entropy,nec"], 'unknown method "nec"'),
         (["methods=cross_entropy,nce", "method=nce"], "found both method= and methods="),
@@ -367,8 +374,8 @@ def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
         (["methods=cross_entropy,nce", "trainer.energy.lr=1"], "method=cross_entropy: unknown key"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_begins(words, said, tmp_path):
-    assert said in spen_run(*SMALL, *words, "--out", tmp_path / "x", status=2).stderr
+def test_invalid_arguments_are_rejected_before_training(words, message, tmp_path):
+    assert message in spen_run(*SMALL, *words, "--out", tmp_path / "x", status=2).stderr
     assert not (tmp_path / "x").exists()
 
 
@@ -378,6 +385,6 @@ def test_a_config_without_methods_has_none_to_choose(tmp_path):
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "mine").touch()
-    found = spen_run(*SMALL, "methods=cross_entropy,nce", "--out", tmp_path, status=2)
-    assert "has no methods" in found.stderr
+    result = spen_run(*SMALL, "methods=cross_entropy,nce", "--out", tmp_path, status=2)
+    assert "has no methods" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -1,4 +1,4 @@
-"""A run that is killed, whenever, and resumed ends bit for bit where the run that was not killed ends."""
+"""A run that is killed at any time and resumed ends bit for bit like a run that was not killed."""
 
 from __future__ import annotations
 
@@ -28,162 +28,164 @@ SIZES = ("features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
 SEAL = ("labels.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "trainer.batch_size=256", "seed=3")
 SEAL += ("trainer.epoch_updates=12",)
 BATCHES = 12
-"""An epoch's; on each there is an update of the energy and one of the net, and then a checkpoint."""
+"""Batches per epoch; each has an update of the energy, one of the net, and then a checkpoint."""
 FORK = multiprocessing.get_context("forkserver")
-"""Processes that find what runs need imported: one server imports it, the others are its forks."""
+"""Processes with the imports of a run: one server imports them, the others are its forks."""
 FORK.set_forkserver_preload(
     ["spen_plugins.runs.train.runner", "spen_plugins.cli.run", "torch._dynamo", "scipy.optimize"]
 )
 
 
-def command(words: list[str], said: Path, at: str, count: int, number: int) -> None:
-    """`spen-run` in a process of its own, which sends itself a signal at some update, or when some file is renamed."""
+def command(words: list[str], log: Path, event: str, count: int, signal_number: int) -> None:
+    """`spen-run` in a separate process, which sends itself a signal at an update or when a file is renamed."""
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background hands on that it is ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell passes on that it is ignored
     countdown = itertools.count(count, -1)
 
-    def pass_by(*_: object) -> None:
+    def count_down(*_: object) -> None:
         if next(countdown) == 1:
-            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), signal_number)
 
-    if at == "update":
-        register_optimizer_step_pre_hook(pass_by)
-    elif at:
+    if event == "update":
+        register_optimizer_step_pre_hook(count_down)
+    elif event:
         replace = os.replace
-        os.replace = lambda old, new: (pass_by() if Path(new).match(at) else None, replace(old, new))[1]
+        os.replace = lambda old, new: (count_down() if Path(new).match(event) else None, replace(old, new))[1]
     sys.argv = ["spen-run", *words]
-    with said.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
+    with log.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
         main()
 
 
-def call(said: Path, *words: str, at: str = "", count: int = 0, number: int = signal.SIGKILL, status: int = 0) -> str:
+def call(
+    log: Path, *words: str, event: str = "", count: int = 0, signal_number: int = signal.SIGKILL, status: int = 0
+) -> str:
     """The messages of the command, after it ended with this status."""
-    process = FORK.Process(target=command, args=(list(words), said, at, count, number))
+    process = FORK.Process(target=command, args=(list(words), log, event, count, signal_number))
     process.start()
     process.join(600)
-    out = said.read_text()
+    out = log.read_text()
     assert process.exitcode == status, out
     return out
 
 
-def train(folder: Path, *more: str, **how: Any) -> str:
-    words = (str(CONFIGS / SEAL[0]), *SEAL[1:], "--out", str(folder), "--checkpoint-every", "0", *more)
-    return call(folder.with_name(f"{folder.name}.said"), *words, **how)
+def train(folder: Path, *arguments: str, **options: Any) -> str:
+    words = (str(CONFIGS / SEAL[0]), *SEAL[1:], "--out", str(folder), "--checkpoint-every", "0", *arguments)
+    return call(folder.with_name(f"{folder.name}.said"), *words, **options)
 
 
-def resume(folder: Path, **how: Any) -> str:
-    return call(folder.with_name(f"{folder.name}.said"), "--resume", str(folder), **how)
+def resume(folder: Path, **options: Any) -> str:
+    return call(folder.with_name(f"{folder.name}.said"), "--resume", str(folder), **options)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "whole"
     train(folder)
     return folder
 
 
-def same_results(folder: Path, whole: Path) -> None:
+def check_same_results(folder: Path, reference: Path) -> None:
     for name in ("weights.safetensors", "history.jsonl", "metrics.json", "vocabulary.json", "config.json"):
-        assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
+        assert (folder / name).read_bytes() == (reference / name).read_bytes(), name
 
 
 @pytest.mark.parametrize(
-    ("at", "count", "epochs"),
+    ("event", "count", "epochs"),
     [
         ("environment.json", 1, 0),
         ("update", 2 * BATCHES + 9, 1),
-        ("state-*.json", 2 * BATCHES + 5, 2),  # the checkpoint before is still there
+        ("state-*.json", 2 * BATCHES + 5, 2),  # the previous checkpoint still exists
         ("state-*.safetensors", 3 * BATCHES + 3, 3),
     ],
 )
-def test_a_killed_run_resumes_exactly(whole: Path, tmp_path: Path, at: str, count: int, epochs: int) -> None:
+def test_a_killed_run_resumes_exactly(reference: Path, tmp_path: Path, event: str, count: int, epochs: int) -> None:
     folder = tmp_path / "killed"
-    train(folder, at=at, count=count, status=-signal.SIGKILL)
+    train(folder, event=event, count=count, status=-signal.SIGKILL)
     assert not (folder / "metrics.json").exists()
     history = folder / "history.jsonl"
     assert epochs == (len(history.read_text().splitlines()) if history.exists() else 0)
-    assert (folder / ".lock").exists()  # a fresh run holds its folder, and that ends with it
+    assert (folder / ".lock").exists()  # a new run holds its folder until its process ends
     resume(folder)
-    same_results(folder, whole)
+    check_same_results(folder, reference)
     assert not (folder / ".lock").exists()
 
 
-def test_a_folder_in_which_nothing_but_unfinished_files_is_left_is_free(whole: Path, tmp_path: Path) -> None:
+def test_a_folder_with_only_unfinished_files_is_free(reference: Path, tmp_path: Path) -> None:
     folder = tmp_path / "killed"
-    train(folder, at="config.json", count=1, status=-signal.SIGKILL)
+    train(folder, event="config.json", count=1, status=-signal.SIGKILL)
     assert [path.suffix for path in sorted(folder.iterdir())] == ["", ".partial"]
     train(folder)
-    same_results(folder, whole)
+    check_same_results(folder, reference)
     assert not any(path.name == ".lock" or path.suffix == ".partial" for path in folder.rglob("*"))
 
 
-def test_a_run_that_is_being_trained_is_not_resumed_beside(whole: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_being_trained_is_not_resumed(reference: Path, tmp_path: Path) -> None:
     folder = tmp_path / "held"
-    shutil.copytree(whole, folder)
+    shutil.copytree(reference, folder)
     (folder / "metrics.json").unlink()
     with locked(folder):
-        said = " ".join(resume(folder, status=2).split())
-    assert f"in use by process {os.getpid()} on " in said and "Traceback" not in said
+        output = " ".join(resume(folder, status=2).split())
+    assert f"in use by process {os.getpid()} on " in output and "Traceback" not in output
     assert not (folder / "metrics.json").exists()
 
 
-def test_a_run_killed_before_its_scores_gets_those_of_its_best_weights(whole: Path, tmp_path: Path) -> None:
+def test_a_run_killed_before_its_scores_gets_those_of_its_best_weights(reference: Path, tmp_path: Path) -> None:
     folder = tmp_path / "unscored"
-    shutil.copytree(whole, folder)
+    shutil.copytree(reference, folder)
     (folder / "metrics.json").unlink()
     resume(folder)
-    same_results(folder, whole)
+    check_same_results(folder, reference)
 
 
 @pytest.mark.parametrize(
-    ("at", "count", "where"), [("update", 2 * BATCHES + 5, ""), ("vocabulary.json", 2, "last evaluation")]
+    ("event", "count", "place"), [("update", 2 * BATCHES + 5, ""), ("vocabulary.json", 2, "last evaluation")]
 )
-def test_ctrl_c_saves_says_how_to_go_on_and_resumes_exactly(
-    whole: Path, tmp_path: Path, at: str, count: int, where: str
+def test_ctrl_c_saves_the_run_and_says_how_to_resume_exactly(
+    reference: Path, tmp_path: Path, event: str, count: int, place: str
 ) -> None:
     folder = tmp_path / "interrupted"
-    said = train(folder, at=at, count=count, number=signal.SIGINT, status=130)
-    assert where in said and f"spen-run --resume {folder}" in " ".join(said.split())
-    assert "Traceback" not in said
+    output = train(folder, event=event, count=count, signal_number=signal.SIGINT, status=130)
+    assert place in output and f"spen-run --resume {folder}" in " ".join(output.split())
+    assert "Traceback" not in output
     resume(folder)
-    same_results(folder, whole)
+    check_same_results(folder, reference)
 
 
-def test_nothing_written_can_run_code(whole: Path) -> None:
-    for path in whole.rglob("*"):
+def test_nothing_written_can_run_code(reference: Path) -> None:
+    for path in reference.rglob("*"):
         if path.is_file() and path.suffix not in (".json", ".jsonl"):
             assert path.suffix == ".safetensors", path
             header = path.read_bytes()[8:9]
             assert header == b"{", f"{path} is not safetensors"
 
 
-def test_the_environment_is_complete(whole: Path) -> None:
-    environment = json.loads((whole / "environment.json").read_text())
+def test_the_environment_is_complete(reference: Path) -> None:
+    environment = json.loads((reference / "environment.json").read_text())
     assert environment["format"] == 3 and environment["seed"] == 3
     assert environment["packages"]["torch"] and environment["plugins"]["seal"]
-    metrics = json.loads((whole / "metrics.json").read_text())
+    metrics = json.loads((reference / "metrics.json").read_text())
     assert set(metrics) == {"validation", "test", "protocol"}
     assert 0 < metrics["test"]["example_f1"] <= 1
 
 
-def test_a_used_folder_is_not_overwritten(whole: Path) -> None:
-    before = (whole / "weights.safetensors").read_bytes()
-    said = train(whole, status=2)
-    assert "is not empty" in said and "another --out" in said
-    assert (whole / "weights.safetensors").read_bytes() == before
+def test_a_used_folder_is_not_overwritten(reference: Path) -> None:
+    weights = (reference / "weights.safetensors").read_bytes()
+    output = train(reference, status=2)
+    assert "is not empty" in output and "another --out" in output
+    assert (reference / "weights.safetensors").read_bytes() == weights
 
 
-def test_a_run_that_is_done_says_so(whole: Path) -> None:
-    assert "already done" in resume(whole)
+def test_a_finished_run_says_so(reference: Path) -> None:
+    assert "already done" in resume(reference)
 
 
-def test_a_damaged_checkpoint_is_said_and_nothing_is_lost(whole: Path, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_reported_and_nothing_is_lost(reference: Path, tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
-    train(folder, at="update", count=4 * BATCHES + 1, status=-signal.SIGKILL)
+    train(folder, event="update", count=4 * BATCHES + 1, status=-signal.SIGKILL)
     for path in (folder / "checkpoint").glob("*.safetensors"):
         path.write_bytes(path.read_bytes()[:100])
-    said = resume(folder, status=1)
-    assert "can't be read" in said and "Traceback" not in said
+    output = resume(folder, status=1)
+    assert "can't be read" in output and "Traceback" not in output
     assert (folder / "weights.safetensors").exists() and (folder / "history.jsonl").exists()
 
 
@@ -191,16 +193,16 @@ def test_a_damaged_checkpoint_is_said_and_nothing_is_lost(whole: Path, tmp_path:
 def test_torchruns_two_processes_make_the_updates_of_one(tmp_path: Path) -> None:
     """Gradients are summed over processes; with dropout off the weights agree to rounding."""
     small = ("features.hidden=[24]", "features.dropout=0", "trainer.epochs=1")
-    alike = (str(CONFIGS / SEAL[0]), "method=cross_entropy", *small)
-    call(tmp_path / "said", *alike, "--out", str(tmp_path / "one"))
+    words = (str(CONFIGS / SEAL[0]), "method=cross_entropy", *small)
+    call(tmp_path / "said", *words, "--out", str(tmp_path / "one"))
     code = "import sys; from spen_plugins.cli.run import main; sys.exit(main())"
     script = tmp_path / "run.py"
     script.write_text(code)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    line = [*launch, *alike, "--out", str(tmp_path / "two")]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "2 processes" in done.stdout
+    line = [*launch, *words, "--out", str(tmp_path / "two")]
+    result = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "2 processes" in result.stdout
     one, two = (RunFolder(tmp_path / name).weights() for name in ("one", "two"))
     torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)

@@ -27,29 +27,29 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def same(a: Predictor, b: Predictor) -> bool:
+def predict_alike(a: Predictor, b: Predictor) -> bool:
     return a.predict([ITEM]) == b.predict([ITEM])
 
 
 def test_saved_folders_predict_and_save_again_without_the_run(run: Path, tmp_path: Path) -> None:
-    moved = shutil.copytree(run, tmp_path / "run")
-    whole = sp.load(moved)
-    whole.save(tmp_path / "first")
-    shutil.rmtree(moved)
+    copied = shutil.copytree(run, tmp_path / "run")
+    predictor = sp.load(copied)
+    predictor.save(tmp_path / "first")
+    shutil.rmtree(copied)
     first = sp.load(tmp_path / "first")
     shutil.rmtree(tmp_path / "first")
     first.save(tmp_path / "second")
     assert sp.load(tmp_path / "second").model.energy is not None
-    assert same(whole, sp.load(tmp_path / "second"))
+    assert predict_alike(predictor, sp.load(tmp_path / "second"))
     names = {path.name for path in (tmp_path / "second").iterdir()}
     assert {"config.json", "vocabulary.json", "weights.safetensors", "metrics.json", "environment.json"} <= names
     assert not names & {"history.jsonl", "times.jsonl", "checkpoint"}
 
 
-def test_without_energy_only_what_predicts_is_kept(run: Path, tmp_path: Path) -> None:
+def test_without_energy_only_the_inference_net_is_saved(run: Path, tmp_path: Path) -> None:
     sp.load(run).save(tmp_path / "net", energy=False)
     net = sp.load(tmp_path / "net")
-    assert net.model.energy is None and net.batch_size == sp.load(run).batch_size and same(sp.load(run), net)
+    assert net.model.energy is None and net.batch_size == sp.load(run).batch_size and predict_alike(sp.load(run), net)
     assert all(name.startswith("inference_net.") for name in sp.RunFolder(tmp_path / "net").weights())
 
 
@@ -62,14 +62,14 @@ def test_half_halves_the_weights(run: Path, tmp_path: Path) -> None:
     assert sp.load(tmp_path / "half").predict([ITEM])
 
 
-def test_half_keeps_what_half_a_float_cannot_hold(run: Path, tmp_path: Path) -> None:
-    whole = sp.load(run)
-    large, bounds = (p.data for p in list(whole.model.inference_net.parameters())[:2])
+def test_half_stores_tensors_beyond_half_precision_in_full(run: Path, tmp_path: Path) -> None:
+    predictor = sp.load(run)
+    large, bounds = (p.data for p in list(predictor.model.inference_net.parameters())[:2])
     for number in (-65504.0, -torch.inf):
         large.view(-1)[0], bounds.view(-1)[0] = 1e5, number
         folder = tmp_path / str(number)
-        whole.save(folder, half=True)
-        names = [f"inference_net.{name}" for name, _ in whole.model.inference_net.named_parameters()]
+        predictor.save(folder, half=True)
+        names = [f"inference_net.{name}" for name, _ in predictor.model.inference_net.named_parameters()]
         saved = sp.RunFolder(folder).weights()
         loaded = [saved[name].float() for name in names[:2]]
         assert torch.equal(loaded[0], large) and torch.equal(loaded[1], bounds.half().float())
@@ -79,21 +79,21 @@ def test_half_keeps_what_half_a_float_cannot_hold(run: Path, tmp_path: Path) -> 
         sp.load(tmp_path / "-inf")
 
 
-def test_assets_that_cannot_be_written_are_said(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+def test_assets_that_cannot_be_written_are_reported(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     predictor = sp.load(run)
     for part in predictor.model.modules():
         if isinstance(part, sp.FeatureNetwork):
-            monkeypatch.setattr(part, "save_assets", full)
+            monkeypatch.setattr(part, "save_assets", fail)
     with pytest.raises(RunError, match=r"assets can't be written: No space left"):
         predictor.save(tmp_path / "saved")
 
 
 def test_a_refined_predictor_saves_the_runs_own_net(run: Path, tmp_path: Path) -> None:
     sp.load(run, refine={"type": "gbi", "steps": 1}).save(tmp_path / "saved")
-    assert same(sp.load(run), sp.load(tmp_path / "saved"))
+    assert predict_alike(sp.load(run), sp.load(tmp_path / "saved"))
 
 
 def test_nothing_is_overwritten(run: Path, tmp_path: Path) -> None:

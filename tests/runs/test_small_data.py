@@ -1,4 +1,4 @@
-"""Few examples: several passes an epoch, and a word if learned nothing useful."""
+"""Few examples: several passes per epoch, and a warning if nothing useful was learned."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_an_epoch_of_few_examples_passes_over_them_until_it_has_enough_batches()
         rows = order[3 * number : 3 * number + 3]
         assert sorted(np.concatenate(rows)) == list(range(20)), "each pass has every example once"
         assert {few.find_pass(2, batch) for batch in range(3 * number, 3 * number + 3)} == {8 + number}
-        one = batches_of_pass(Epochs(lengths, 8, 1, 1, 0), 8 + number)
-        assert all((a == b).all() for a, b in zip(rows, one, strict=True))
+        expected = batches_of_pass(Epochs(lengths, 8, 1, 1, 0), 8 + number)
+        assert all((a == b).all() for a, b in zip(rows, expected, strict=True))
     enough = Epochs(lengths, 8, 3, seed=1, stage=0)
     assert (enough.passes, enough.batches) == (1, 3)
 
@@ -53,9 +53,11 @@ def test_batches_of_few_examples_are_smaller_until_an_epoch_has_enough_of_them()
 def test_the_constant_of_tags_is_the_most_frequent_one() -> None:
     task = loaded("tagging", corpus="pos")
     tags = {part: [tag for example in task.part(part) for tag in task.show(example).gold] for part in sp.task.PARTS}
-    most = max(sorted(set(tags["train"])), key=tags["train"].count)
-    found = Constant(task, 7).scores(["validation", "test"])
-    assert found == {part: pytest.approx(tags[part].count(most) / len(tags[part])) for part in ("validation", "test")}
+    most_frequent = max(sorted(set(tags["train"])), key=tags["train"].count)
+    scores = Constant(task, 7).scores(["validation", "test"])
+    assert scores == {
+        part: pytest.approx(tags[part].count(most_frequent) / len(tags[part])) for part in ("validation", "test")
+    }
 
 
 def test_the_constant_of_spans_predicts_none() -> None:
@@ -67,15 +69,15 @@ def test_the_constant_of_labels_has_the_threshold_of_the_task() -> None:
         "validation": 0.0
     }
     task = loaded("multilabel", corpus="sample", threshold="validation")
-    before = task.facts()
+    facts = task.facts()
     gold = {part: task.collate(task.part(part)).gold[:, 0] for part in ("train", "validation")}
     share, y = gold["train"].mean(0), gold["validation"]
     f1 = []
     for threshold in torch.arange(0.05, 0.96, 0.05):
-        on = (share > threshold).float()
-        f1.append((2 * (y * on).sum(1) / (y.sum(1) + on.sum()).clamp(min=1e-9)).mean().item())
+        predicted = (share > threshold).float()
+        f1.append((2 * (y * predicted).sum(1) / (y.sum(1) + predicted.sum()).clamp(min=1e-9)).mean().item())
     assert Constant(task, 50).validation == pytest.approx(max(f1), abs=1e-6)
-    assert max(f1) > 0 and task.facts() == before
+    assert max(f1) > 0 and task.facts() == facts
 
 
 def test_a_space_without_a_constant_has_no_score() -> None:
@@ -89,10 +91,10 @@ def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(
     words = ["method=cross_entropy", "trainer.epochs=1", "features.hidden=[8]", "trainer.net.lr=1e-9", "threshold=0.99"]
     config = evaluate(CONFIGS / "labels.jsonnet", parse_arguments(words))
     folder = runner.run(config, "labels", tmp_path / "nothing")
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert (
-        "learned nothing useful" in said
-        and f"{RunFolder.open(folder).environment()['training_examples']} train" in said
+        "learned nothing useful" in message
+        and f"{RunFolder.open(folder).environment()['training_examples']} train" in message
     )
     words.append("task.labelled=50")
     runner.run(evaluate(CONFIGS / "labels.jsonnet", parse_arguments(words)), "labels", tmp_path / "few")

@@ -43,7 +43,7 @@ def space(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def describe(tmp_path: Path, space: Path):
+def make_sweep(tmp_path: Path, space: Path):
     def make(trials: int, **changes: Any) -> Sweep:
         arguments = {"method": "cross_entropy", "trainer.epochs": "2"} | changes.pop("arguments", {})
         return Sweep(CONFIG, space, arguments, trials, **{"folder": tmp_path / "sweep", "device": "cpu"} | changes)
@@ -53,7 +53,7 @@ def describe(tmp_path: Path, space: Path):
 
 @pytest.fixture
 def fake_run(monkeypatch: pytest.MonkeyPatch):
-    """Instead of training: a folder whose history has the scores that a function of the config gives."""
+    """Replaces training: writes a folder whose history has the scores that a function of the config returns."""
 
     def put(scores: Any) -> list[dict[str, Any]]:
         calls: list[dict[str, Any]] = []
@@ -74,12 +74,12 @@ def fake_run(monkeypatch: pytest.MonkeyPatch):
     return put
 
 
-def rows(folder: Path) -> list[dict[str, str]]:
+def read_trials(folder: Path) -> list[dict[str, str]]:
     with (folder / "trials.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def open_again(folder: Path, name: str = "sweep") -> Any:
+def load_study(folder: Path, name: str = "sweep") -> Any:
     return optuna.load_study(study_name=name, storage=f"sqlite:///{folder / 'study.db'}")
 
 
@@ -100,14 +100,14 @@ def open_again(folder: Path, name: str = "sweep") -> Any:
         ("{}", "empty space"),
     ],
 )
-def test_spaces_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_spaces_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "space.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=message):
         spaces.read(path)
 
 
-def test_what_is_drawn_is_what_a_config_understands(tmp_path: Path) -> None:
+def test_drawn_values_are_valid_in_a_config(tmp_path: Path) -> None:
     path = tmp_path / "space.yaml"
     path.write_text(
         "lr: {low: 1e-3, high: 10, log: true}\nsamples: {low: 20, high: 80, step: 20}\n"
@@ -117,93 +117,97 @@ def test_what_is_drawn_is_what_a_config_understands(tmp_path: Path) -> None:
     space = spaces.read(path)
     assert space["samples"].ends() == ["20", "80"] and space["name"].ends() == ["a", '"1"', "1", "null", "true"]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    drawn: dict[str, set[Any]] = {name: set() for name in space}
+    suggestions: dict[str, set[Any]] = {name: set() for name in space}
     for _ in range(200):
         trial = study.ask()
         for name, dimension in space.items():
-            drawn[name].add(json.dumps(parse_value(dimension.suggest(trial, name))))
-    assert drawn["samples"] == {"20", "40", "60", "80"}
-    assert drawn["epochs"] == set(map(str, range(1, 10)))
-    assert drawn["weight"] == {"0.0", "0.25", "0.5", "0.75", "1.0"}
-    assert drawn["hidden"] == {"[4]", "[8, 8]"}
-    assert drawn["name"] == {'"a"', '"1"', "1", "null", "true"}
-    values = sorted(map(float, drawn["lr"]))
+            suggestions[name].add(json.dumps(parse_value(dimension.suggest(trial, name))))
+    assert suggestions["samples"] == {"20", "40", "60", "80"}
+    assert suggestions["epochs"] == set(map(str, range(1, 10)))
+    assert suggestions["weight"] == {"0.0", "0.25", "0.5", "0.75", "1.0"}
+    assert suggestions["hidden"] == {"[4]", "[8, 8]"}
+    assert suggestions["name"] == {'"a"', '"1"', "1", "null", "true"}
+    values = sorted(map(float, suggestions["lr"]))
     assert values[0] >= 1e-3 and values[-1] <= 10
     assert 0.05 < values[100] < 0.2, "the median of a logarithmic range is its geometric mean, 0.1"
 
 
 def test_the_example_space_fits_its_config() -> None:
     path = ROOT / "configs" / "spaces" / "labels_nce.yaml"
-    what = Sweep(CONFIG, path, {"data": "cal500", "method": "nce"}, 1, Path("unused"))
-    assert sweeps.check_space(what, spaces.read(path)) == 100
+    search = Sweep(CONFIG, path, {"data": "cal500", "method": "nce"}, 1, Path("unused"))
+    assert sweeps.check_space(search, spaces.read(path)) == 100
 
 
-def test_mistakes_are_said_before_anything_starts(describe, space: Path, tmp_path: Path) -> None:
+def test_mistakes_are_reported_before_anything_starts(make_sweep, space: Path, tmp_path: Path) -> None:
     space.write_text("trainer.net.lrr: [1, 2]")
     with pytest.raises(ConfigError, match=r"'trainer\.net\.lrr'.*Did you mean 'lr'"):
-        sweep(describe(1))
+        sweep(make_sweep(1))
     space.write_text("trainer.epochs: {low: 0.5, high: 3}")
     with pytest.raises(ConfigError, match="both as an argument and in"):
-        sweep(describe(1))
+        sweep(make_sweep(1))
     space.write_text("trainer.batch_size: [4, -1]")  # the second choice alone is wrong
     with pytest.raises(ConfigError, match="batch_size"):
-        sweep(describe(1))
+        sweep(make_sweep(1))
     assert not (tmp_path / "sweep").exists()
 
 
 # Trials
 
 
-def test_a_real_sweep_leaves_the_test_part_alone(describe, monkeypatch, tmp_path: Path) -> None:
-    asked = []
-    part, scored = MultiLabel.part, finishing.evaluate
-    monkeypatch.setattr(MultiLabel, "part", lambda self, name: (asked.append(name), part(self, name))[1])
-    seen = []
+def test_a_real_sweep_leaves_the_test_part_alone(make_sweep, monkeypatch, tmp_path: Path) -> None:
+    requested = []
+    read_part, evaluate_run = MultiLabel.part, finishing.evaluate
+    monkeypatch.setattr(MultiLabel, "part", lambda self, name: (requested.append(name), read_part(self, name))[1])
+    evaluated = []
     monkeypatch.setattr(
-        finishing, "evaluate", lambda m, t, examples, *rest: (seen.append(examples), scored(m, t, examples, *rest))[1]
+        finishing,
+        "evaluate",
+        lambda m, t, examples, *rest: (evaluated.append(examples), evaluate_run(m, t, examples, *rest))[1],
     )
     lines: list[str] = []
-    best = sweep(describe(2), lines.append)
-    assert "test" not in asked and set(asked) == {"train", "validation"} and len(seen) == 2
+    best = sweep(make_sweep(2), lines.append)
+    assert "test" not in requested and set(requested) == {"train", "validation"} and len(evaluated) == 2
     runs = [RunFolder.open(tmp_path / "sweep" / f"trial-{i}") for i in range(2)]
     assert all("test" not in run.metrics() and not run.checkpoint.exists() for run in runs)
     scores = [max(record["score"] for record in run.history()) for run in runs]
-    assert [float(row["score"]) for row in rows(tmp_path / "sweep")] == scores
+    assert [float(row["score"]) for row in read_trials(tmp_path / "sweep")] == scores
     assert [run.metrics()["validation"]["example_f1"] for run in runs] == pytest.approx(scores)
-    # best.json trains to what the trial came to, and now the test part is scored.
+    # best.json trains to the trial's score, and now the test part is scored.
     metrics = RunFolder.open(trained(best, tmp_path / "again")).metrics()
     assert metrics["validation"]["example_f1"] == pytest.approx(max(scores)) and "test" in metrics
-    # So does the printed command.
+    # The printed command gives the same config.
     command = lines[-1].splitlines()[-1]
     assert command.startswith(f"spen-run {CONFIG} method=cross_entropy trainer.epochs=2 trainer.net.lr=")
     words = dict(word.strip("'").split("=") for word in command.split()[2:])
     assert evaluate(CONFIG, words) == evaluate(best)
 
 
-def test_tpe_finds_the_good_end_and_every_trial_has_its_line(describe, space: Path, fake_run, tmp_path: Path) -> None:
+def test_tpe_finds_the_good_end_and_every_trial_has_a_line(make_sweep, space: Path, fake_run, tmp_path: Path) -> None:
     space.write_text("trainer.net.lr: {low: 0.001, high: 1}")
     fake_run(lambda config: [1 - abs(config["trainer"]["net"]["lr"] - 0.7)])
     lines: list[str] = []
-    best = sweep(describe(25, storage=MEMORY), lines.append)
+    best = sweep(make_sweep(25, storage=MEMORY), lines.append)
     assert abs(evaluate(best)["trainer"]["net"]["lr"] - 0.7) < 0.05
     assert len(lines) == 27 and all(line.startswith(f"trial {i:3d}  ") for i, line in enumerate(lines[:25]))
-    table = rows(tmp_path / "sweep")
+    table = read_trials(tmp_path / "sweep")
     top = max(table, key=lambda row: float(row["score"]))
     assert f"best {float(top['score']):.4f} (trial {top['trial']})" in lines[24]
 
 
-def test_a_search_depends_on_its_seed_not_on_where_it_was_cut(describe, fake_run, tmp_path: Path) -> None:
+def test_a_search_depends_on_its_seed_and_not_on_interruptions(make_sweep, fake_run, tmp_path: Path) -> None:
     fake_run(lambda config: [config["trainer"]["net"]["lr"]])
-    for cut in (4, 11):
-        sweep(describe(cut, folder=tmp_path / "cut"), lambda _: None)
-    sweep(describe(11, folder=tmp_path / "whole", storage=MEMORY), lambda _: None)
-    sweep(describe(3, folder=tmp_path / "other", storage=MEMORY, seed=1), lambda _: None)
-    drawn = {name: [row["trainer.net.lr"] for row in rows(tmp_path / name)] for name in ("cut", "whole", "other")}
-    assert drawn["cut"] == drawn["whole"] and len(set(drawn["whole"])) == 11
-    assert not set(drawn["other"]) & set(drawn["whole"])
+    for trials in (4, 11):
+        sweep(make_sweep(trials, folder=tmp_path / "cut"), lambda _: None)
+    sweep(make_sweep(11, folder=tmp_path / "whole", storage=MEMORY), lambda _: None)
+    sweep(make_sweep(3, folder=tmp_path / "other", storage=MEMORY, seed=1), lambda _: None)
+    rates = {
+        name: [row["trainer.net.lr"] for row in read_trials(tmp_path / name)] for name in ("cut", "whole", "other")
+    }
+    assert rates["cut"] == rates["whole"] and len(set(rates["whole"])) == 11
+    assert not set(rates["other"]) & set(rates["whole"])
 
 
-def test_a_failing_trial_is_not_the_end(describe, space: Path, fake_run, tmp_path: Path) -> None:
+def test_a_failing_trial_does_not_end_the_sweep(make_sweep, space: Path, fake_run, tmp_path: Path) -> None:
     def scores(config):
         if config["trainer"]["net"]["lr"] > 0.5:
             raise NonFiniteLoss("the loss is nan\nmore")
@@ -212,32 +216,32 @@ def test_a_failing_trial_is_not_the_end(describe, space: Path, fake_run, tmp_pat
     space.write_text("trainer.net.lr: [0.1, 0.9]")
     fake_run(scores)
     lines: list[str] = []
-    sweep(describe(8, storage=MEMORY), lines.append)
-    states = [row["state"] for row in rows(tmp_path / "sweep")]
+    sweep(make_sweep(8, storage=MEMORY), lines.append)
+    states = [row["state"] for row in read_trials(tmp_path / "sweep")]
     assert set(states) == {"complete", "fail"} and len(states) == 8
     assert any("failed: the loss is nan  " in line and "more" not in line for line in lines)
 
     fake_run(lambda config: [float("nan")])
     with pytest.raises(RunError, match=r"no trial reached a score.*no epoch improved the net"):
-        sweep(describe(2, folder=tmp_path / "none", storage=MEMORY), lambda _: None)
+        sweep(make_sweep(2, folder=tmp_path / "none", storage=MEMORY), lambda _: None)
 
 
-def test_wrong_data_end_the_sweep_at_once(describe, tmp_path: Path) -> None:
-    what = describe(5, arguments={"data": str(tmp_path / "absent.arff"), "split": str(tmp_path / "absent.json")})
+def test_wrong_data_end_the_sweep_at_once(make_sweep, tmp_path: Path) -> None:
+    search = make_sweep(5, arguments={"data": str(tmp_path / "absent.arff"), "split": str(tmp_path / "absent.json")})
     with pytest.raises(Exception, match="absent") as caught:
-        sweep(what, lambda _: None)
+        sweep(search, lambda _: None)
     assert caught.value.exit_status == 2
-    study = open_again(tmp_path / "sweep")
+    study = load_study(tmp_path / "sweep")
     assert len(study.trials) == 1 and not studies.list_counted(study), "after the data are there all five are run"
 
 
 @pytest.mark.parametrize("pruner", ["median", "hyperband", "none"])
-def test_hopeless_trials_are_pruned(describe, space: Path, fake_run, tmp_path: Path, pruner: Any) -> None:
-    """12 trials whose score is a constant: of those below the median of the others, most go."""
+def test_hopeless_trials_are_pruned(make_sweep, space: Path, fake_run, tmp_path: Path, pruner: Any) -> None:
+    """12 trials with constant scores: most of those below the median of the others are pruned."""
     space.write_text("trainer.net.lr: {low: 0.01, high: 1, step: 0.01}")
     fake_run(lambda config: [config["trainer"]["net"]["lr"]] * 10)
-    sweep(describe(12, pruner=pruner, arguments={"trainer.epochs": "10"}, storage=MEMORY), lambda _: None)
-    table = rows(tmp_path / "sweep")
+    sweep(make_sweep(12, pruner=pruner, arguments={"trainer.epochs": "10"}, storage=MEMORY), lambda _: None)
+    table = read_trials(tmp_path / "sweep")
     pruned = [row for row in table if row["state"] == "pruned"]
     if pruner == "none":
         assert not pruned and all(row["epochs"] == "10" for row in table)
@@ -247,32 +251,32 @@ def test_hopeless_trials_are_pruned(describe, space: Path, fake_run, tmp_path: P
     assert best["state"] == "complete"
     if pruner == "median":  # by its rule: n_startup_trials=5, then below the median of the completed, after 10 // 10
         first = pruned[0]
-        before = sorted(float(row["score"]) for row in table[: int(first["trial"])])
-        median = (before[(len(before) - 1) // 2] + before[len(before) // 2]) / 2
-        assert len(before) >= 5 and float(first["score"]) < median and first["epochs"] == "1"
+        scores = sorted(float(row["score"]) for row in table[: int(first["trial"])])
+        median = (scores[(len(scores) - 1) // 2] + scores[len(scores) // 2]) / 2
+        assert len(scores) >= 5 and float(first["score"]) < median and first["epochs"] == "1"
 
 
-def test_a_folder_that_can_not_be_made_is_told(describe, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(make_sweep, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file can't be created"):
-        sweep(describe(1, folder=tmp_path / "file"))
+        sweep(make_sweep(1, folder=tmp_path / "file"))
 
 
-def test_a_study_is_one_experiment(describe, fake_run) -> None:
+def test_a_study_is_one_experiment(make_sweep, fake_run) -> None:
     fake_run(lambda config: [0.5])
-    sweep(describe(1), lambda _: None)
+    sweep(make_sweep(1), lambda _: None)
     with pytest.raises(ConfigError, match="another config: trainer differ"):
-        sweep(describe(1, arguments={"trainer.batch_size": "3"}), lambda _: None)
+        sweep(make_sweep(1, arguments={"trainer.batch_size": "3"}), lambda _: None)
     with pytest.raises(ConfigError, match="storage nonsense://x"):
-        sweep(describe(1, storage="nonsense://x", name="other"), lambda _: None)
+        sweep(make_sweep(1, storage="nonsense://x", name="other"), lambda _: None)
 
 
-# Kills and company
+# Killed and concurrent processes
 
 
 @pytest.fixture(scope="module")
 def processes() -> Any:
-    """Processes that find torch and optuna imported: one server imports them, the others are its forks."""
+    """Processes with torch and optuna imported: one server imports them, the others are its forks."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         ["optuna", "spen_plugins.runs.many.sweep", "spen_plugins.runs.train.runner", "torch._dynamo", "scipy.optimize"]
@@ -280,10 +284,10 @@ def processes() -> Any:
     return context
 
 
-def command(words: Sequence[str], out: Path, dies_in: Path | None, meeting: Any) -> None:
-    """`spen sweep` in a process of its own; what it says goes to a file.
+def run_command(words: Sequence[str], out: Path, dies_in: Path | None, meeting: Any) -> None:
+    """`spen sweep` in a separate process; its output goes to a file.
 
-    It is killed after the first epoch of the run `dies_in`, and begins its first trial when another begins one, too.
+    It is killed after the first epoch of the run `dies_in`, and begins its first trial when another process begins one.
     """
     torch.set_num_threads(1)
     append, train = RunFolder.append_history, runner.run
@@ -293,10 +297,10 @@ def command(words: Sequence[str], out: Path, dies_in: Path | None, meeting: Any)
         if self.path == dies_in:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def meet_and_train(*what: Any, **how: Any) -> Any:
+    def meet_and_train(*arguments: Any, **options: Any) -> Any:
         runner.run = train
         meeting.wait(600)
-        return train(*what, **how)
+        return train(*arguments, **options)
 
     RunFolder.append_history = append_and_die
     if meeting:
@@ -305,58 +309,58 @@ def command(words: Sequence[str], out: Path, dies_in: Path | None, meeting: Any)
         app(["sweep", str(CONFIG), *words, "--device", "cpu"])
 
 
-def start(processes: Any, out: Path, space: Path, folder: Path, trials: int, *words: str, **how: Any) -> Any:
+def start(processes: Any, out: Path, space: Path, folder: Path, trials: int, *words: str, **options: Any) -> Any:
     line = [str(space), "method=cross_entropy", *words, "--trials", str(trials), "--out", str(folder)]
-    process = processes.Process(target=command, args=(line, out, how.get("dies_in"), how.get("meeting")))
+    process = processes.Process(target=run_command, args=(line, out, options.get("dies_in"), options.get("meeting")))
     process.start()
     return process
 
 
 @pytest.mark.parametrize("storage", ["sqlite", "journal"])
-def test_a_sweep_goes_on_after_sigkill(processes, space: Path, fake_run, tmp_path: Path, storage: str) -> None:
-    folder, out = tmp_path / "sweep", tmp_path / "said"
-    place = str(tmp_path / "sweep.log") if storage == "journal" else f"sqlite:///{folder / 'study.db'}"
-    words = ("trainer.epochs=9", "trainer.patience=null", "--storage", place)
-    killed = start(processes, out, space, folder, 3, *words, dies_in=folder / "trial-1")
+def test_a_sweep_resumes_after_sigkill(processes, space: Path, fake_run, tmp_path: Path, storage: str) -> None:
+    folder, log = tmp_path / "sweep", tmp_path / "said"
+    address = str(tmp_path / "sweep.log") if storage == "journal" else f"sqlite:///{folder / 'study.db'}"
+    words = ("trainer.epochs=9", "trainer.patience=null", "--storage", address)
+    killed = start(processes, log, space, folder, 3, *words, dies_in=folder / "trial-1")
     killed.join(600)
-    assert killed.exitcode == -signal.SIGKILL, out.read_text()
+    assert killed.exitcode == -signal.SIGKILL, log.read_text()
     assert not (folder / "best.json").exists()
 
     fake_run(lambda config: [0.5])
-    fixed = {"method": "cross_entropy", "trainer.epochs": "9", "trainer.patience": "null"}
-    what = Sweep(CONFIG, space, fixed, 3, folder, place, device="cpu")
-    said: list[str] = []
-    sweep(what, said.append)
-    assert said[0] == "trial 1 was killed; retrying its parameters"
-    table = rows(folder)
+    arguments = {"method": "cross_entropy", "trainer.epochs": "9", "trainer.patience": "null"}
+    search = Sweep(CONFIG, space, arguments, 3, folder, address, device="cpu")
+    messages: list[str] = []
+    sweep(search, messages.append)
+    assert messages[0] == "trial 1 was killed; retrying its parameters"
+    table = read_trials(folder)
     assert [row["state"] for row in table] == ["complete", "fail", "complete", "complete"]
     assert [table[2][name] for name in ("trainer.net.lr", "features.hidden")] == [
         table[1][name] for name in ("trainer.net.lr", "features.hidden")
     ]
     assert len({row["trainer.net.lr"] for row in table}) == 3
 
-    said.clear()
-    sweep(what, said.append)
-    assert len(said) == 2 and rows(folder) == table, "nothing is left to do"
+    messages.clear()
+    sweep(search, messages.append)
+    assert len(messages) == 2 and read_trials(folder) == table, "nothing is left to do"
 
 
 def test_two_processes_share_a_storage(processes, space: Path, tmp_path: Path) -> None:
-    folder, outs = tmp_path / "sweep", [tmp_path / "one", tmp_path / "two"]
+    folder, logs = tmp_path / "sweep", [tmp_path / "one", tmp_path / "two"]
     meeting = processes.Barrier(2)
-    started = [start(processes, out, space, folder, 6, "trainer.epochs=2", meeting=meeting) for out in outs]
-    for process in started:
+    workers = [start(processes, out, space, folder, 6, "trainer.epochs=2", meeting=meeting) for out in logs]
+    for process in workers:
         process.join(600)
-    said = [out.read_text() for out in outs]
-    assert [process.exitcode for process in started] == [0, 0], said
-    trials = [sum(line.startswith("trial ") for line in text.splitlines()) for text in said]
+    outputs = [out.read_text() for out in logs]
+    assert [process.exitcode for process in workers] == [0, 0], outputs
+    trials = [sum(line.startswith("trial ") for line in text.splitlines()) for text in outputs]
     assert all(trials) and sum(trials) == 6, "both worked"
-    study = open_again(folder)
+    study = load_study(folder)
     assert len(studies.list_counted(study)) == 6
     assert len({trial.params["trainer.net.lr"] for trial in study.trials}) == len(study.trials), (
         "and on different things"
     )
-    best = max(float(row["score"]) for row in rows(folder) if row["state"] == "complete")
-    assert any(f", {best:.4f} on the validation part" in text for text in said), "the last one to end knows the best"
+    best = max(float(row["score"]) for row in read_trials(folder) if row["state"] == "complete")
+    assert any(f", {best:.4f} on the validation part" in text for text in outputs), "the last one to end knows the best"
 
 
 def test_a_living_process_keeps_its_trials(tmp_path: Path) -> None:
@@ -366,65 +370,65 @@ def test_a_living_process_keeps_its_trials(tmp_path: Path) -> None:
         trial.suggest_float("x", 0, 1)
         assert studies.reclaim(study, tmp_path) == []
         assert study.trials[0].state == optuna.trial.TrialState.RUNNING
-    (tmp_path / f"{name}.lock").touch()  # as a killed process leaves it: there, but not locked
+    (tmp_path / f"{name}.lock").touch()  # as a killed process leaves it: present, but not locked
     assert studies.reclaim(study, tmp_path) == [0]
     assert studies.reclaim(study, tmp_path) == []
     assert [t.state.name for t in study.trials] == ["FAIL", "WAITING"] and studies.list_counted(study) == []
-    again = studies.ask(study, 0, "other")
-    assert again.suggest_float("x", 0, 1) == trial.params["x"]
+    retried = studies.ask(study, 0, "other")
+    assert retried.suggest_float("x", 0, 1) == trial.params["x"]
     assert [t.number for t in studies.list_counted(study)] == [1]
 
 
-def test_a_full_disk_costs_no_trial(describe, fake_run, monkeypatch, tmp_path: Path) -> None:
+def test_a_full_disk_costs_no_trial(make_sweep, fake_run, monkeypatch, tmp_path: Path) -> None:
     fake_run(lambda config: [0.5])
-    train, full = runner.run, True
+    train, is_full = runner.run, True
 
-    def fill(*what: Any, **how: Any) -> Any:
+    def run_on_full_disk(*arguments: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
-            if full:
+            if is_full:
                 patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
-            return train(*what, **how)
+            return train(*arguments, **options)
 
-    monkeypatch.setattr(runner, "run", fill)
+    monkeypatch.setattr(runner, "run", run_on_full_disk)
     with pytest.raises(RunError, match=r"No space left.*The same command resumes and repeats trial 0"):
-        sweep(describe(2), lambda _: None)
-    full = False
-    sweep(describe(2), lambda _: None)
-    assert [row["state"] for row in rows(tmp_path / "sweep")] == ["fail", "complete", "complete"]
+        sweep(make_sweep(2), lambda _: None)
+    is_full = False
+    sweep(make_sweep(2), lambda _: None)
+    assert [row["state"] for row in read_trials(tmp_path / "sweep")] == ["fail", "complete", "complete"]
 
 
 @pytest.mark.parametrize("damage", ["garbage", "half", "empty", "missing", "folder", "torn journal"])
-def test_a_damaged_study_is_named(describe, fake_run, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_study_is_reported(make_sweep, fake_run, tmp_path: Path, damage: str) -> None:
     fake_run(lambda config: [0.5])
     journal = "journal" in damage
-    place = tmp_path / "trials.log" if journal else tmp_path / "sweep/study.db"
-    storage = {"storage": str(place)} if journal else {}
-    sweep(describe(2, **storage), lambda _: None)
+    file = tmp_path / "trials.log" if journal else tmp_path / "sweep/study.db"
+    storage = {"storage": str(file)} if journal else {}
+    sweep(make_sweep(2, **storage), lambda _: None)
     config = (tmp_path / "sweep/trial-0/config.json").read_bytes()
-    data = place.read_bytes()
-    place.unlink()
+    data = file.read_bytes()
+    file.unlink()
     if damage == "folder":
-        place.mkdir()
+        file.mkdir()
     elif damage != "missing":
-        place.write_bytes({"garbage": b"trials " * 99, "empty": b""}.get(damage, data[: len(data) // 2]))
+        file.write_bytes({"garbage": b"trials " * 99, "empty": b""}.get(damage, data[: len(data) // 2]))
     with pytest.raises((ConfigError, RunError), match="not empty" if damage in ("empty", "missing") else "damaged"):
-        sweep(describe(3, **storage), lambda _: None)
+        sweep(make_sweep(3, **storage), lambda _: None)
     assert (tmp_path / "sweep/trial-0/config.json").read_bytes() == config
 
 
-def test_a_pipe_in_place_of_the_lock_hangs_nobody(describe, tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_the_lock_is_rejected(make_sweep, tmp_path: Path) -> None:
     (tmp_path / "sweep").mkdir()
     os.mkfifo(tmp_path / "sweep" / LOCK)
     with pytest.raises(ConfigError, match="not our lock file: it is not a regular file"):
-        sweep(describe(1), lambda _: None)
+        sweep(make_sweep(1), lambda _: None)
 
 
-def test_an_interrupted_trial_is_repeated(describe, monkeypatch, tmp_path: Path) -> None:
+def test_an_interrupted_trial_is_repeated(make_sweep, monkeypatch, tmp_path: Path) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise Interrupted("stopped by the user")
 
     monkeypatch.setattr(runner, "run", stop)
     with pytest.raises(Interrupted, match="the same command resumes"):
-        sweep(describe(3), lambda _: None)
-    states = [trial.state.name for trial in open_again(tmp_path / "sweep").trials]
+        sweep(make_sweep(3), lambda _: None)
+    states = [trial.state.name for trial in load_study(tmp_path / "sweep").trials]
     assert states == ["FAIL", "WAITING"]

@@ -1,4 +1,4 @@
-"""Nets of several tasks trained together over one encoder: what the plain trainer does, a turn at a time."""
+"""Nets of several tasks trained together over one encoder: the plain trainer's updates, in turns."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ NETS = {"tags": "independent", "roles": "crf"}
 
 @pytest.fixture(scope="module", autouse=True)
 def few():
-    """The embedded samples, shorter."""
+    """The embedded samples, shortened."""
     with pytest.MonkeyPatch.context() as patch:
         for corpus in (srl, tagged):
             patch.setattr(corpus, "SIZES", {"train": 100, "validation": 20, "test": 20})
         yield
 
 
-def config(folder: Path, part: str = "tags", **trainer: Any) -> dict[str, Any]:
+def make_config(folder: Path, part: str = "tags", **trainer: Any) -> dict[str, Any]:
     if not (folder / "config.json").exists():
         folder.mkdir(exist_ok=True)
         save_model(folder)
@@ -55,10 +55,10 @@ def config(folder: Path, part: str = "tags", **trainer: Any) -> dict[str, Any]:
 
 
 def given(folder: Path, **trainer: Any) -> dict[str, tuple[dict[str, Any], str]]:
-    return {part: (config(folder, part, **trainer), f"{part}.json") for part in TASKS}
+    return {part: (make_config(folder, part, **trainer), f"{part}.json") for part in TASKS}
 
 
-def encoder(run: Path) -> dict[str, torch.Tensor]:
+def read_encoder(run: Path) -> dict[str, torch.Tensor]:
     return {
         name.partition(".encoder.")[2]: value
         for name, value in sp.RunFolder(run).weights().items()
@@ -66,17 +66,17 @@ def encoder(run: Path) -> dict[str, torch.Tensor]:
     }
 
 
-def same(one: Path, other: Path) -> None:
+def check_same_runs(one: Path, other: Path) -> None:
     one, other = sp.RunFolder(one), sp.RunFolder(other)
     torch.testing.assert_close(one.weights(), other.weights(), rtol=0, atol=0)
     assert one.history() == other.history()
 
 
-def test_one_part_alone_is_the_plain_trainer(tmp_path: Path) -> None:
-    table = config(tmp_path / "bert")
+def test_one_part_alone_trains_like_the_plain_trainer(tmp_path: Path) -> None:
+    table = make_config(tmp_path / "bert")
     plain = runner.run(table, "tags.json", tmp_path / "plain", QUIET)
     [run] = together.run({"tags": (table, "tags.json")}, tmp_path / "both", QUIET)
-    same(run, plain)
+    check_same_runs(run, plain)
     assert sp.RunFolder.open(run).metrics() == sp.RunFolder.open(plain).metrics()
 
 
@@ -89,7 +89,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_parts_are_ordinary_runs_with_one_encoder(trained: Path) -> None:
-    tags, roles = (encoder(trained / "both" / part) for part in TASKS)
+    tags, roles = (read_encoder(trained / "both" / part) for part in TASKS)
     assert tags.keys() == roles.keys() and len(tags) > 20
     assert all(torch.equal(tags[name], roles[name]) for name in tags)
     start = read_tensors(trained / "bert/model.safetensors")[0]
@@ -103,14 +103,14 @@ def test_parts_are_ordinary_runs_with_one_encoder(trained: Path) -> None:
         assert loaded.folder.calibration() is not None
 
 
-def test_stopped_and_resumed_is_as_never_stopped(trained: Path, tmp_path: Path, monkeypatch) -> None:
-    calls, batches = [], loops.Together.__init__
+def test_a_resumed_run_equals_an_uninterrupted_one(trained: Path, tmp_path: Path, monkeypatch) -> None:
+    calls, initialise = [], loops.Together.__init__
 
-    def stopping(self, *args: Any, **kwargs: Any) -> None:
-        batches(self, *args, **kwargs)
+    def initialise_and_stop(self, *args: Any, **kwargs: Any) -> None:
+        initialise(self, *args, **kwargs)
         self.requests.callbacks = loops.Callbacks(stop=lambda: calls.append(1) or len(calls) == 3)
 
-    monkeypatch.setattr(loops.Together, "__init__", stopping)
+    monkeypatch.setattr(loops.Together, "__init__", initialise_and_stop)
     out = tmp_path / "both"
     with pytest.raises(Interrupted, match=r"Resume with: spen together .* --resume"):
         together.run(given(trained / "bert"), out, QUIET)
@@ -120,24 +120,24 @@ def test_stopped_and_resumed_is_as_never_stopped(trained: Path, tmp_path: Path, 
     seconds = loops.Checkpoint(out / "checkpoint").load()["position"]["seconds"]
     together.resume(out, QUIET)
     for part in TASKS:
-        same(out / part, trained / "both" / part)
+        check_same_runs(out / part, trained / "both" / part)
         assert sp.RunFolder(out / part).times()[0]["seconds"] > seconds > 0
     assert len(list((out / "checkpoint").glob("*.json"))) <= 2
     together.resume(out, QUIET)  # done: nothing happens
 
 
 @pytest.mark.parametrize("files", [0, 1, 2, 3, 5])
-def test_killed_before_it_began_it_goes_on(trained: Path, tmp_path: Path, monkeypatch, files: int) -> None:
-    """At the first files of the folder, in which nothing is trained yet."""
-    out, replace, done = tmp_path / "both", Path.replace, []
+def test_a_run_killed_before_training_resumes(trained: Path, tmp_path: Path, monkeypatch, files: int) -> None:
+    """Killed while it writes the folder's first files, before any training."""
+    out, replace, replaced = tmp_path / "both", Path.replace, []
 
     class KilledError(BaseException):
         pass
 
     def kill(path: Path, target: Path) -> Path:
-        if len(done) == files:
+        if len(replaced) == files:
             raise KilledError
-        done.append(target)
+        replaced.append(target)
         return replace(path, target)
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
@@ -154,48 +154,48 @@ def test_killed_before_it_began_it_goes_on(trained: Path, tmp_path: Path, monkey
     else:
         together.run(given(trained / "bert"), out, QUIET)
     for part in TASKS:
-        same(out / part, trained / "both" / part)
+        check_same_runs(out / part, trained / "both" / part)
 
 
 def test_a_turn_moves_its_part_and_the_encoder_by_its_own_gradient(tmp_path: Path, monkeypatch) -> None:
-    """The gradient that a turn's optimiser gets is that of the part alone, at the present weights."""
-    seen, step = [], active.ActivePhase.step
+    """A turn's optimiser gets the gradient of its part alone, at the current weights."""
+    gradients, step = [], active.ActivePhase.step
 
-    def noting(self, accelerator: Any) -> Any:
-        seen.append([None if p.grad is None else p.grad.clone() for p in self.parameters])
+    def record_and_step(self, accelerator: Any) -> Any:
+        gradients.append([None if p.grad is None else p.grad.clone() for p in self.parameters])
         return step(self, accelerator)
 
-    monkeypatch.setattr(active.ActivePhase, "step", noting)
-    made: list[loops.Together] = []
-    monkeypatch.setattr(loops.Together, "run", lambda self, resume: made.append(self))
+    monkeypatch.setattr(active.ActivePhase, "step", record_and_step)
+    trainers: list[loops.Together] = []
+    monkeypatch.setattr(loops.Together, "run", lambda self, resume: trainers.append(self))
     monkeypatch.setattr(together, "finish", lambda *_: None)
     together.run(given(tmp_path / "bert"), tmp_path / "both", QUIET)
-    [both] = made
-    for loop in both.loops.values():
+    [trainer] = trainers
+    for loop in trainer.loops.values():
         loop.begin(loop.stages[0])
         for module in loop.model.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0
             elif isinstance(module, OneReading):
                 module.config = module.config.model_copy(update={"dropout": 0.0})
-    assert sorted(both.turns(0)) == ["roles"] * 5 + ["tags"] * 5
-    [network] = (module for module in both.loops["tags"].model.modules() if isinstance(module, Transformer))
+    assert sorted(trainer.turns(0)) == ["roles"] * 5 + ["tags"] * 5
+    [network] = (module for module in trainer.loops["tags"].model.modules() if isinstance(module, Transformer))
     shared = {id(parameter) for parameter in network.encoder.parameters()}
     for name in ("tags", "roles"):
-        loop = both.loops[name]
+        loop = trainer.loops[name]
         rows = loop.epochs.order(0)[0]
         batch = loop.task.collate([loop.train[row] for row in rows.tolist()], rows.tolist())
         loop.model.train()
         loss = -loop.model.inference_net.training_proposal(batch.x).log_prob(batch.gold)[:, 0].sum() / len(rows)
         parameters = loop.active[0].parameters
         assert shared <= {id(parameter) for parameter in parameters}
-        wanted = torch.autograd.grad(loss, parameters, allow_unused=True)
+        expected_gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
         loop.run_batch(loop.stages[0], rows)
-        for found, expected in zip(seen.pop(), wanted, strict=True):
-            assert (found is None) == (expected is None)
-            if found is not None:
-                torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
-        assert all(p.grad is None for other in both.loops.values() for p in other.model.parameters())
+        for actual, expected in zip(gradients.pop(), expected_gradients, strict=True):
+            assert (actual is None) == (expected is None)
+            if actual is not None:
+                torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-6)
+        assert all(p.grad is None for other in trainer.loops.values() for p in other.model.parameters())
 
 
 WRONG = {
@@ -211,27 +211,27 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_parts_that_do_not_fit_are_refused_before_training(tmp_path: Path, what: str) -> None:
-    change, said = WRONG[what]
+@pytest.mark.parametrize("case", WRONG)
+def test_parts_that_do_not_fit_are_rejected_before_training(tmp_path: Path, case: str) -> None:
+    change, message = WRONG[case]
     tables = given(tmp_path / "bert")
     tables["roles"] = ({**tables["roles"][0], **change}, "roles.json")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         together.run(tables, tmp_path / "both", QUIET)
     assert not (tmp_path / "both").exists()
 
 
-def test_other_encoders_are_refused(tmp_path: Path) -> None:
+def test_other_encoders_are_rejected(tmp_path: Path) -> None:
     tables = given(tmp_path / "bert")
     shutil.copytree(tmp_path / "bert", tmp_path / "other")
-    tables["roles"] = (config(tmp_path / "other", "roles"), "roles.json")
+    tables["roles"] = (make_config(tmp_path / "other", "roles"), "roles.json")
     with pytest.raises(ConfigError, match=r"roles: its encoder's model is .*the parts share one encoder"):
         together.run(tables, tmp_path / "both", QUIET)
 
 
 def test_the_command_has_arguments_of_parts_and_of_all(tmp_path: Path) -> None:
     file = tmp_path / "tags.json"
-    file.write_text(json.dumps(config(tmp_path / "bert")))
+    file.write_text(json.dumps(make_config(tmp_path / "bert")))
     words = [f"a={file}", f"b={file}", "all.trainer.epochs=1", "b.trainer.batch_size=32"]
     command = ["together", str(tmp_path / "both"), *words, "--device", "cpu", "--quiet"]
     spen(*command, "c.seed=1", status=2)

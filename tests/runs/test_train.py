@@ -33,7 +33,7 @@ SENTENCES = [words for name in PEOPLE for words in ([name, "sleeps"], ["the", "b
 NAMES = [["B-PER", "O"], ["O", "O", "O", "B-PER"]] * 5
 
 
-def numbers(rows: int = 12) -> tuple[np.ndarray, np.ndarray]:
+def make_numbers(rows: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """Real features and the labels of their signs."""
     x = np.random.default_rng(0).normal(size=(rows, 3))
     return x, (x[:, :2] > 0).astype(int)
@@ -78,14 +78,14 @@ def test_an_evaluated_config(tmp_path) -> None:
         "inference_net": {"type": "independent"},
         "trainer": {"type": "cross_entropy", "epochs": 3},
     }
-    before = json.dumps(config)
-    predictor = sp.train(config, data=numbers(), out=tmp_path / "run", quiet=True, **{"trainer.epochs": 1})
-    assert json.dumps(config) == before
+    original = json.dumps(config)
+    predictor = sp.train(config, data=make_numbers(), out=tmp_path / "run", quiet=True, **{"trainer.epochs": 1})
+    assert json.dumps(config) == original
     assert predictor.folder.config()["trainer"]["epochs"] == 1
 
 
 @pytest.mark.parametrize(
-    ("config", "arguments", "said"),
+    ("config", "arguments", "message"),
     [
         ("labels", {"metod": "nce"}, "unknown argument 'metod'"),
         ("labels", {"epochs": 3}, "Did you mean 'trainer.epochs'"),
@@ -94,28 +94,28 @@ def test_an_evaluated_config(tmp_path) -> None:
         ("no_such_config", {}, "does not exist"),
         ({"task": {"type": "multilabel"}}, {"data": ([[0]], [[0]])}, "inference_net"),
         ("srl_seal", {"data": (SENTENCES, NAMES)}, "task 'srl' reads only files; examples in Python require"),
-        ("labels", {"data": numbers(), "task.corpus": "sample"}, "found task.corpus, task.in_memory"),
+        ("labels", {"data": make_numbers(), "task.corpus": "sample"}, "found task.corpus, task.in_memory"),
         ("names", {"data": (SENTENCES, NAMES), "columns": {"pos": 1}}, "found task.columns with data given in Python"),
-        ("labels", {"data": numbers(), "held_out": 0.7}, "found 0.7; expected a number above 0, at most 0.5"),
-        ("labels", {"data": numbers(), "held_out": 0}, "found 0; expected a number above 0"),
-        ("labels", {"data": numbers(), "held_out": "0.2"}, "found '0.2'; expected a number above 0"),
-        ("labels", {"data": numbers(), "held_out": None}, "found None; expected a number above 0"),
+        ("labels", {"data": make_numbers(), "held_out": 0.7}, "found 0.7; expected a number above 0, at most 0.5"),
+        ("labels", {"data": make_numbers(), "held_out": 0}, "found 0; expected a number above 0"),
+        ("labels", {"data": make_numbers(), "held_out": "0.2"}, "found '0.2'; expected a number above 0"),
+        ("labels", {"data": make_numbers(), "held_out": None}, "found None; expected a number above 0"),
     ],
 )
-def test_a_wrong_argument_is_said_before_training(config, arguments, said, tmp_path) -> None:
-    with pytest.raises(sp.ConfigError, match=said):
+def test_a_wrong_argument_is_reported_before_training(config, arguments, message, tmp_path) -> None:
+    with pytest.raises(sp.ConfigError, match=message):
         sp.train(config, out=tmp_path / "run", **arguments)
     assert not (tmp_path / "run").exists()
 
 
-def test_random_states_are_left_as_they_were(tmp_path) -> None:
+def test_random_states_are_restored(tmp_path) -> None:
     def draw() -> list[float]:
         return [random.random(), float(np.random.rand()), float(torch.rand(()))]
 
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
     expected = draw()
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
-    sp.train("labels", data=numbers(), out=tmp_path / "run", quiet=True, **FEW)
+    sp.train("labels", data=make_numbers(), out=tmp_path / "run", quiet=True, **FEW)
     assert draw() == expected
 
 
@@ -125,27 +125,27 @@ def test_random_states_are_left_as_they_were(tmp_path) -> None:
 @pytest.fixture(scope="module")
 def labels_run(tmp_path_factory) -> sp.Predictor:
     path = tmp_path_factory.mktemp("runs") / "labels"
-    return sp.train("labels", data=numbers(), out=path, quiet=True, threshold="validation", **FEW)
+    return sp.train("labels", data=make_numbers(), out=path, quiet=True, threshold="validation", **FEW)
 
 
-def test_the_run_says_where_its_data_came_from(labels_run) -> None:
+def test_the_run_records_where_its_data_came_from(labels_run) -> None:
     folder = labels_run.folder
     assert folder.config()["task"]["in_memory"] is True
     assert set(folder.environment()["data_sha256"]) == {"train, given in Python", "validation, given in Python"}
-    said = folder.metrics()["protocol"]["split"]
-    assert re.match("given in Python; validation: [23] of the 12 training examples, one of 5 folds", said)
-    assert labels_run.task.protocol()["split"] == said  # after restoring, too
+    split = folder.metrics()["protocol"]["split"]
+    assert re.match("given in Python; validation: [23] of the 12 training examples, one of 5 folds", split)
+    assert labels_run.task.protocol()["split"] == split  # after restoring, too
 
 
 def test_the_run_predicts_from_its_folder_alone(labels_run, tmp_path) -> None:
-    x, _ = numbers()
+    x, _ = make_numbers()
     labels_run.save(tmp_path / "saved")
     expected = labels_run.predict(x)
     assert sp.load(tmp_path / "saved").predict(x) == expected
     assert expected == labels_run.predict([{"vector": row.tolist()} for row in x])
 
 
-def test_what_needs_the_examples_says_that_they_are_gone(labels_run) -> None:
+def test_methods_that_need_the_examples_say_that_they_are_gone(labels_run) -> None:
     with pytest.raises(sp.ConfigError, match="were given in Python, and the run folder does not contain them"):
         labels_run.calibrate()
     (labels_run.folder.path / "metrics.json").rename(labels_run.folder.path / "kept")
@@ -156,7 +156,7 @@ def test_what_needs_the_examples_says_that_they_are_gone(labels_run) -> None:
 
 def test_a_run_is_calibrated_on_a_file(labels_run, tmp_path) -> None:
     lines = [f"@attribute x{i} numeric" for i in range(3)] + [f"@attribute {i} {{0,1}}" for i in range(2)]
-    rows = [",".join(map(str, [*x, *y])) for x, y in zip(*numbers(), strict=True)]
+    rows = [",".join(map(str, [*x, *y])) for x, y in zip(*make_numbers(), strict=True)]
     (tmp_path / "mine.arff").write_text("\n".join(["@relation mine", *lines, "@data", *rows]))
     predictor = sp.load(labels_run.folder.path)
     assert predictor.calibrate(tmp_path / "mine.arff")["temperature"] > 0
@@ -165,8 +165,8 @@ def test_a_run_is_calibrated_on_a_file(labels_run, tmp_path) -> None:
 # Label sets of rows of numbers.
 
 
-def test_each_kind_of_matrix_is_the_same_examples() -> None:
-    x, y = numbers()
+def test_each_kind_of_matrix_gives_the_same_examples() -> None:
+    x, y = make_numbers()
     x = np.where(x > 0, x, 0)
     dense = [x, x.astype(np.float32), x.tolist()]
     for kinds in (dense, [sparse.csr_matrix(x), sparse.coo_array(x), sparse.csc_array(x)]):
@@ -183,20 +183,20 @@ def test_each_kind_of_matrix_is_the_same_examples() -> None:
             assert torch.equal(batch.gold, batches[0].gold)
 
 
-def test_a_dense_and_a_sparse_row_are_one_to_a_task_of_either() -> None:
-    x, y = numbers()
+def test_dense_and_sparse_tasks_read_both_kinds_of_rows_alike() -> None:
+    x, y = make_numbers()
     x = np.where(x > 0, x, 0)
     for kind in (x, sparse.csr_array(x)):
         task = in_memory("multilabel", {"train": (kind, y)})
         forms = [x, sparse.csc_array(x), [{"vector": row} for row in x]]
-        found = [task.collate(parse_all(task, form)).x.inputs for form in forms]
-        for other in found[1:]:
+        inputs = [task.collate(parse_all(task, form)).x.inputs for form in forms]
+        for other in inputs[1:]:
             for name, values in other.items():
-                assert_allclose(values, found[0][name], atol=1e-6)
+                assert_allclose(values, inputs[0][name], atol=1e-6)
 
 
-def test_real_features_are_scaled_by_those_that_train() -> None:
-    x, y = numbers(20)
+def test_real_features_are_scaled_by_the_training_examples() -> None:
+    x, y = make_numbers(20)
     x[3, 0] = np.nan
     task = in_memory("multilabel", {"train": (x, y)})
     train = task.collate(task.part("train")).x.inputs["vector"].numpy()
@@ -206,7 +206,7 @@ def test_real_features_are_scaled_by_those_that_train() -> None:
 
 
 def test_rows_of_0_and_1_are_binary() -> None:
-    x, y = numbers()
+    x, y = make_numbers()
     for kind in (x > 0, (x > 0).astype(float), sparse.csr_array(x > 0)):
         task = in_memory("multilabel", {"train": (kind, y), "validation": (kind[:3], y[:3])})
         assert task.inputs.binary
@@ -217,23 +217,23 @@ def test_rows_of_0_and_1_are_binary() -> None:
 
 
 def test_labels_are_a_matrix_or_names() -> None:
-    x, y = numbers()
+    x, y = make_numbers()
     sets = [{name for name, on in zip("ab", row, strict=True) if on} for row in y]
-    named = in_memory("multilabel", {"train": (x, sets)})
+    task_of_names = in_memory("multilabel", {"train": (x, sets)})
     matrices = [in_memory("multilabel", {"train": (x, kind)}) for kind in (y, y.tolist(), y > 0, sparse.csr_array(y))]
-    assert named.space.labels == ["a", "b"]
+    assert task_of_names.space.labels == ["a", "b"]
     for task in matrices:
-        assert [e.gold.tolist() for e in task.part("train")] == [e.gold.tolist() for e in named.part("train")]
+        assert [e.gold.tolist() for e in task.part("train")] == [e.gold.tolist() for e in task_of_names.part("train")]
 
 
-def test_a_frame_has_names_and_may_have_another_order() -> None:
+def test_columns_of_a_frame_are_matched_by_name() -> None:
     pandas = pytest.importorskip("pandas")
-    x, y = numbers()
+    x, y = make_numbers()
     frame = pandas.DataFrame(x, columns=["age", "size", "price"])
     task = in_memory("multilabel", {"train": (frame, pandas.DataFrame(y, columns=["old", "big"]))})
     assert task.space.labels == ["old", "big"] and list(task.columns.names) == ["age", "size", "price"]
-    turned = parse_all(task, frame[["price", "age", "size"]])
-    assert_array_equal(turned[0].features, parse_all(task, x)[0].features)
+    reordered = parse_all(task, frame[["price", "age", "size"]])
+    assert_array_equal(reordered[0].features, parse_all(task, x)[0].features)
     assert parse_all(task, x[:0]) == parse_all(task, frame[:0]) == []
     with pytest.raises(sp.DataError, match=r"found the column 'aged'; .* Did you mean 'age'"):
         parse_all(task, frame.rename(columns={"age": "aged"}))
@@ -252,15 +252,15 @@ def test_every_label_has_its_share_of_the_validation_part() -> None:
     task = in_memory("multilabel", {"train": (np.random.default_rng(0).normal(size=(100, 2)), y)})
     gold = task.collate(task.part("validation")).gold[:, 0]
     assert gold.sum(0).tolist() == [10, 4, 1] and len(gold) == 20
-    again = in_memory("multilabel", {"train": (np.random.default_rng(0).normal(size=(100, 2)), y)})
-    assert again.checksums() == task.checksums()
+    repeated = in_memory("multilabel", {"train": (np.random.default_rng(0).normal(size=(100, 2)), y)})
+    assert repeated.checksums() == task.checksums()
 
 
-X, Y = numbers()
+X, Y = make_numbers()
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "message"),
     [
         ([X, Y], "data: found list; expected 'train', maybe"),
         ({"training": (X, Y)}, "data: found 'training'"),
@@ -293,8 +293,8 @@ X, Y = numbers()
         ({"train": (X, [["ship"]] * 12), "test": (X[:1], [["shop"]])}, "label 'shop'; expected one of .*'ship'"),
     ],
 )
-def test_wrong_numbers_and_labels(parts, said) -> None:
-    with pytest.raises(sp.DataError, match=said):
+def test_wrong_numbers_and_labels(parts, message) -> None:
+    with pytest.raises(sp.DataError, match=message):
         in_memory("multilabel", parts)
 
 
@@ -344,7 +344,7 @@ def test_sentences_and_their_tags(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "tags", "said"),
+    ("words", "tags", "message"),
     [
         ([["a"], []], [["O"], []], "sentence 1 of train: found no word"),
         ([["a"], ["b"]], [["O"], ["O", "O"]], "sentence 1 of train: found 2 tags for 1 words"),
@@ -353,27 +353,27 @@ def test_sentences_and_their_tags(tmp_path) -> None:
         ([["a"], ["b"]], [["O"], ["I-X"]], "sentence 1 of train: found "),
     ],
 )
-def test_wrong_sentences(words, tags, said) -> None:
-    with pytest.raises(sp.DataError, match=said):
+def test_wrong_sentences(words, tags, message) -> None:
+    with pytest.raises(sp.DataError, match=message):
         in_memory("tagging", {"train": (words, tags)}, scheme="bio")
 
 
-def test_a_frame_of_texts_goes_by_its_columns() -> None:
+def test_a_frame_of_texts_is_read_by_its_columns() -> None:
     pandas = pytest.importorskip("pandas")
     task = loaded("text", corpus="sample")
     frame = pandas.DataFrame({"text": ["one", "two"]})
     assert [example.text for example in parse_all(task, frame)] == ["one", "two"]
     assert [example.text for example in parse_all(task, frame["text"])] == ["one", "two"]
     words, tags = (pandas.Series(values, index=range(5, 15)) for values in (SENTENCES, NAMES))
-    some = [in_memory("tagging", {"train": pair}, scheme="bio") for pair in ((words, tags), (SENTENCES, NAMES))]
-    assert some[0].checksums() == some[1].checksums()
+    tasks = [in_memory("tagging", {"train": pair}, scheme="bio") for pair in ((words, tags), (SENTENCES, NAMES))]
+    assert tasks[0].checksums() == tasks[1].checksums()
 
 
 # What the caller has set in torch
 
 
-def test_torchs_settings_are_the_callers_again(monkeypatch) -> None:
-    """After a run on a GPU (a fake) that failed, too."""
+def test_torchs_settings_are_restored(monkeypatch) -> None:
+    """Even after a failed run on a (fake) GPU."""
     current = [0]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: current[0])

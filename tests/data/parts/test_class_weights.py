@@ -30,13 +30,13 @@ METHODS = [
 ]
 
 
-def in_double(name: str, **arguments: str):
-    made = built(name, **arguments)
-    made.model.double().eval()
-    return made
+def build_in_double(name: str, **arguments: str):
+    experiment = built(name, **arguments)
+    experiment.model.double().eval()
+    return experiment
 
 
-def gradients(phase: sp.Phase, model: sp.Model, batch: sp.Batch, total: float) -> list[torch.Tensor]:
+def compute_gradients(phase: sp.Phase, model: sp.Model, batch: sp.Batch, total: float) -> list[torch.Tensor]:
     """The loss, divided by a total weight, and its gradients; random numbers are the same at each call."""
     torch.manual_seed(0)
     loss = sum(term.sum() for term in phase.loss(sp.OneBatch(model, batch)).values()) / total
@@ -46,32 +46,36 @@ def gradients(phase: sp.Phase, model: sp.Model, batch: sp.Batch, total: float) -
 
 @pytest.mark.parametrize(("name", "arguments"), METHODS, ids=[f"{n}-{a['method']}" for n, a in METHODS])
 def test_a_weight_is_a_number_of_repetitions(name, arguments) -> None:
-    made = in_double(name, **arguments)
+    experiment = build_in_double(name, **arguments)
     if arguments["method"] == "regression_s":  # its samples are drawn anew for each row
-        made.model.energy_loss.config = made.model.energy_loss.config.model_copy(update={"std": 1e-9})
-    examples, weights = made.task.part("train")[:3], [2, 1, 3]
-    batch = double(made.task.collate(examples))
+        experiment.model.energy_loss.config = experiment.model.energy_loss.config.model_copy(update={"std": 1e-9})
+    examples, weights = experiment.task.part("train")[:3], [2, 1, 3]
+    batch = double(experiment.task.collate(examples))
     weighted = replace(batch, weights=torch.tensor(weights, dtype=torch.float64))
-    repeated = double(made.task.collate([e for e, w in zip(examples, weights, strict=True) for _ in range(w)]))
-    for stage in made.trainer.stages(made.model, made.task):
+    repeated = double(experiment.task.collate([e for e, w in zip(examples, weights, strict=True) for _ in range(w)]))
+    for stage in experiment.trainer.stages(experiment.model, experiment.task):
         if stage.set is not None:
-            stage.set(made.model)
+            stage.set(experiment.model)
         for phase in stage.phases:
-            found, wanted = (gradients(phase, made.model, one, sum(weights)) for one in (weighted, repeated))
-            assert wanted[0] != 0
-            for a, b in zip(found, wanted, strict=True):
+            actual, expected = (
+                compute_gradients(phase, experiment.model, one, sum(weights)) for one in (weighted, repeated)
+            )
+            assert expected[0] != 0
+            for a, b in zip(actual, expected, strict=True):
                 torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-9)
             ones = replace(batch, weights=torch.ones(3, dtype=torch.float64))
-            for a, b in zip(*(gradients(phase, made.model, one, 3) for one in (ones, batch)), strict=True):
+            for a, b in zip(
+                *(compute_gradients(phase, experiment.model, one, 3) for one in (ones, batch)), strict=True
+            ):
                 assert torch.equal(a, b)
 
 
-def random_labels() -> tuple[sp.Proposal, torch.Tensor]:
+def draw_labels() -> tuple[sp.Proposal, torch.Tensor]:
     logits = 3 * torch.randn(5, 1, 4, dtype=torch.float64)
     return sp.LabelSet(list("abcd")).independent(logits), (torch.rand(5, 1, 4) < 0.4).double()
 
 
-def random_tags() -> tuple[sp.Proposal, torch.Tensor, torch.Tensor]:
+def draw_tags() -> tuple[sp.Proposal, torch.Tensor, torch.Tensor]:
     """A proposal, gold, and gold's indices, -100 on padding."""
     mask = torch.tensor([[True, True, True], [True, False, False]])
     space = sp.TagSequence(list("abcd"), "none")
@@ -80,75 +84,77 @@ def random_tags() -> tuple[sp.Proposal, torch.Tensor, torch.Tensor]:
     return space.independent(torch.randn(2, 1, 3, 4, dtype=torch.float64), mask), gold, tags.masked_fill(~mask, -100)
 
 
-def test_weights_of_labels_are_those_of_torch() -> None:
-    proposal, gold = random_labels()
+def test_weights_of_labels_match_torch() -> None:
+    proposal, gold = draw_labels()
     off, on = torch.rand(2, 4, dtype=torch.float64) + 0.5
-    wanted = F.binary_cross_entropy_with_logits(
+    expected = F.binary_cross_entropy_with_logits(
         proposal.logits, gold, weight=off, pos_weight=on / off, reduction="none"
     )
-    torch.testing.assert_close(-proposal.weighted_log_prob(gold, torch.stack([off, on])), wanted.sum(-1))
-    # As many samples as there are.
-    both = torch.cat([gold, 1 - gold], 1)
-    found = proposal.weighted_log_prob(both, torch.stack([off, on]))
-    torch.testing.assert_close(found[:, :1], -wanted.sum(-1))
+    torch.testing.assert_close(-proposal.weighted_log_prob(gold, torch.stack([off, on])), expected.sum(-1))
+    # With several samples.
+    samples = torch.cat([gold, 1 - gold], 1)
+    actual = proposal.weighted_log_prob(samples, torch.stack([off, on]))
+    torch.testing.assert_close(actual[:, :1], -expected.sum(-1))
 
 
-def test_weights_of_tags_are_those_of_torch_and_padding_has_none() -> None:
-    proposal, gold, tags = random_tags()
+def test_weights_of_tags_match_torch_and_padding_has_none() -> None:
+    proposal, gold, tags = draw_tags()
     weights = torch.rand(4, dtype=torch.float64)
-    each = F.cross_entropy(proposal.logits[:, 0].transpose(1, 2), tags, weights, reduction="none")
-    torch.testing.assert_close(-proposal.weighted_log_prob(gold, weights)[:, 0], each.sum(1))
-    short = replace(proposal, logits=proposal.logits[1:, :, :1], mask=None)
+    losses = F.cross_entropy(proposal.logits[:, 0].transpose(1, 2), tags, weights, reduction="none")
+    torch.testing.assert_close(-proposal.weighted_log_prob(gold, weights)[:, 0], losses.sum(1))
+    truncated = replace(proposal, logits=proposal.logits[1:, :, :1], mask=None)
     torch.testing.assert_close(
-        short.weighted_log_prob(gold[1:, :, :1], weights), proposal.weighted_log_prob(gold, weights)[1:]
+        truncated.weighted_log_prob(gold[1:, :, :1], weights), proposal.weighted_log_prob(gold, weights)[1:]
     )
 
 
-def test_weights_of_1_change_no_bit() -> None:
-    proposal, gold = random_labels()
+def test_weights_of_1_change_nothing() -> None:
+    proposal, gold = draw_labels()
     assert torch.equal(proposal.weighted_log_prob(gold, torch.ones(2, 4)), proposal.log_prob(gold))
-    proposal, gold, _ = random_tags()
+    proposal, gold, _ = draw_tags()
     assert torch.equal(proposal.weighted_log_prob(gold, torch.ones(4)), proposal.log_prob(gold))
 
 
 @pytest.mark.parametrize("per_variable", [False, True])
 def test_the_cross_entropy_has_the_weights_of_the_task(per_variable) -> None:
-    made = in_double("tags", method="cross_entropy", **NARROW, **{"task.class_weight": "balanced"})
-    batch = double(made.task.collate(made.task.part("train")[:4]))
+    experiment = build_in_double("tags", method="cross_entropy", **NARROW, **{"task.class_weight": "balanced"})
+    batch = double(experiment.task.collate(experiment.task.part("train")[:4]))
     assert batch.weights is None
-    context = sp.OneBatch(made.model, batch)
+    context = sp.OneBatch(experiment.model, batch)
     logits, mask, gold = context.proposal.logits[:, 0], batch.x.mask, batch.gold[:, 0].argmax(-1)
-    each = F.cross_entropy(logits.transpose(1, 2), gold, batch.class_weights.double(), reduction="none") * mask
-    wanted = each.sum(1) / (mask.sum(1) if per_variable else 1)
-    torch.testing.assert_close(sp.cross_entropy(context, per_variable), wanted)
+    losses = F.cross_entropy(logits.transpose(1, 2), gold, batch.class_weights.double(), reduction="none") * mask
+    expected = losses.sum(1) / (mask.sum(1) if per_variable else 1)
+    torch.testing.assert_close(sp.cross_entropy(context, per_variable), expected)
 
 
 def test_without_weights_a_batch_has_none() -> None:
     for name in ("labels", "texts", "names"):
-        made = in_double(name, method="cross_entropy")
-        batch = made.task.collate(made.task.part("train")[:3])
+        experiment = build_in_double(name, method="cross_entropy")
+        batch = experiment.task.collate(experiment.task.part("train")[:3])
         assert batch.weights is None and batch.class_weights is None
 
 
 class Example:
-    """An example with labels or tags, which weights are counted from."""
+    """An example whose labels or tags are counted for the weights."""
 
     def __init__(self, gold: list[int], weight: float = 1.0) -> None:
         self.gold = self.tags = np.array(gold, dtype=np.int32)
         self.weight = weight
 
 
-def test_balanced_weights_are_those_of_scikit_learn() -> None:
+def test_balanced_weights_match_scikit_learn() -> None:
     sets = [[0], [0, 1], [1], [], [0, 3], [3, 0]]
-    found = weigh_labels("balanced", list("abcd"), [*map(Example, sets)])
+    weights = weigh_labels("balanced", list("abcd"), [*map(Example, sets)])
     for label in (0, 1, 3):
-        wanted = compute_class_weight("balanced", classes=np.array([0, 1]), y=[int(label in one) for one in sets])
-        np.testing.assert_allclose(found[:, label], wanted, rtol=1e-6)
-    assert found[:, 2].tolist() == [1, 1]  # one class
+        expected = compute_class_weight(
+            "balanced", classes=np.array([0, 1]), y=[int(label in label_set) for label_set in sets]
+        )
+        np.testing.assert_allclose(weights[:, label], expected, rtol=1e-6)
+    assert weights[:, 2].tolist() == [1, 1]  # one class
     tags = [[0, 0, 1], [0], [2, 0, 0, 1]]
-    found = weigh_tags("balanced", list("abcd"), False, [*map(Example, tags)])
-    wanted = compute_class_weight("balanced", classes=np.arange(3), y=np.concatenate(tags))
-    np.testing.assert_allclose(found, [*wanted, 1], rtol=1e-6)
+    weights = weigh_tags("balanced", list("abcd"), False, [*map(Example, tags)])
+    expected = compute_class_weight("balanced", classes=np.arange(3), y=np.concatenate(tags))
+    np.testing.assert_allclose(weights, [*expected, 1], rtol=1e-6)
 
 
 def test_balanced_weights_count_weighted_examples() -> None:
@@ -161,8 +167,8 @@ def test_balanced_weights_count_weighted_examples() -> None:
 def test_tags_of_spans_are_weighed_by_type() -> None:
     names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
     assert weigh_tags({"PER": 3, "O": 0.5}, names, True, []).tolist() == [0.5, 3, 3, 1, 1]
-    found = weigh_tags("balanced", names, True, [Example([0, 0, 0, 1, 2, 3])])
-    np.testing.assert_allclose(found, [6 / 9, 1, 1, 2, 2], rtol=1e-6)
+    weights = weigh_tags("balanced", names, True, [Example([0, 0, 0, 1, 2, 3])])
+    np.testing.assert_allclose(weights, [6 / 9, 1, 1, 2, 2], rtol=1e-6)
 
 
 def test_a_table_weighs_the_presence_of_labels() -> None:
@@ -170,7 +176,7 @@ def test_a_table_weighs_the_presence_of_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             {"config": "labels", "class_weight": {"sciense": 2}},
@@ -185,23 +191,23 @@ def test_a_table_weighs_the_presence_of_labels() -> None:
         ({"config": "labels", "method": "dvn", "class_weight": "balanced"}, "trains no net"),
     ],
 )
-def test_wrong_weights_are_an_error_before_training(arguments, said, tmp_path) -> None:
-    with pytest.raises(sp.ConfigError, match=said):
+def test_wrong_weights_are_an_error_before_training(arguments, message, tmp_path) -> None:
+    with pytest.raises(sp.ConfigError, match=message):
         sp.train(**arguments, out=tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 
 
-def test_weights_of_examples_have_mean_1_and_0_leaves_out() -> None:
+def test_weights_of_examples_have_mean_1_and_0_omits_an_example() -> None:
     for values in (np.arange(4.0), np.arange(4), [0, 1, 2, 3]):
-        found, weights = pairs({"train": (values, ["a", "b", "c", "d"], [2, 0, 4, 6.0])})
+        parts, weights = pairs({"train": (values, ["a", "b", "c", "d"], [2, 0, 4, 6.0])})
         assert weights == [0.5, 1, 1.5]
-        assert [*map(int, found["train"][0])] == [0, 2, 3] and found["train"][1] == ["a", "c", "d"]
-    found, weights = pairs({"train": ([1], [2])})
-    assert weights is None and found == {"train": ([1], [2])}
+        assert [*map(int, parts["train"][0])] == [0, 2, 3] and parts["train"][1] == ["a", "c", "d"]
+    parts, weights = pairs({"train": ([1], [2])})
+    assert weights is None and parts == {"train": ([1], [2])}
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    ("weights", "message"),
     [
         ([1, 2], r"an array of shape \(2,\); expected one number for each of 3"),
         ([[1], [1], [1]], r"an array of shape \(3, 1\)"),
@@ -211,8 +217,8 @@ def test_weights_of_examples_have_mean_1_and_0_leaves_out() -> None:
         (["a", "b", "c"], "expected one number per example"),
     ],
 )
-def test_wrong_weights_of_examples(weights, said) -> None:
-    with pytest.raises(sp.DataError, match=said):
+def test_wrong_weights_of_examples(weights, message) -> None:
+    with pytest.raises(sp.DataError, match=message):
         pairs({"train": ([1, 2, 3], [1, 2, 3], weights)})
 
 
@@ -235,30 +241,30 @@ def test_examples_given_in_python_have_their_weights(kind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "head", "row"),
+    ("kind", "head", "row"),
     [("multilabel", "x,tags,w", "{0}.5"), ("text", "text,tags,w", "words of row {0}")],
     ids=["vectors", "texts"],
 )
-def test_a_column_of_a_file_has_the_weights_of_its_rows(tmp_path: Path, task: str, head: str, row: str) -> None:
-    """Over the mean of those that count; the column is no feature."""
+def test_a_column_of_a_file_has_the_weights_of_its_rows(tmp_path: Path, kind: str, head: str, row: str) -> None:
+    """Divided by the mean of the positive weights; the column is not a feature."""
     path, weights = tmp_path / "x.csv", [3, 1, 0, 1, 1, 3, 1, 1]
     lines = [f"{row.format(i)},{'ab'[i % 2]},{weight}" for i, weight in enumerate(weights)]
     path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     fields = {"train": str(path), "validation": str(path), "labels": "tags", "sample_weight": "w"}
-    it = loaded(task, **fields)
-    kept = [weight for weight in weights if weight]
-    mean = sum(kept) / len(kept)
-    assert [example.weight for example in it.part("train")] == pytest.approx([weight / mean for weight in kept])
-    assert [example.weight for example in it.part("validation")] == [1] * 8
-    assert it.collate(it.part("train")).weights is not None and it.space.labels == ["a", "b"]
-    if task == "multilabel":
-        assert it.columns.names == ["x"]
+    task = loaded(kind, **fields)
+    positive = [weight for weight in weights if weight]
+    mean = sum(positive) / len(positive)
+    assert [example.weight for example in task.part("train")] == pytest.approx([weight / mean for weight in positive])
+    assert [example.weight for example in task.part("validation")] == [1] * 8
+    assert task.collate(task.part("train")).weights is not None and task.space.labels == ["a", "b"]
+    if kind == "multilabel":
+        assert task.columns.names == ["x"]
     with pytest.raises((sp.ConfigError, sp.DataError), match=r"task.sample_weight=.*Did you mean 'w'"):
-        loaded(task, **fields | {"sample_weight": "w2"})
-    for bad, found in (("-1", "a finite number, at least 0"), ("much", "one number per example")):
+        loaded(kind, **fields | {"sample_weight": "w2"})
+    for bad, message in (("-1", "a finite number, at least 0"), ("much", "one number per example")):
         path.write_text("\n".join([head, *lines[:-1], lines[-1][:-1] + bad]) + "\n", encoding="utf-8")
-        with pytest.raises(sp.DataError, match=f"column 'w' of .*expected {found}"):
-            loaded(task, **fields)
+        with pytest.raises(sp.DataError, match=f"column 'w' of .*expected {message}"):
+            loaded(kind, **fields)
 
 
 def test_a_column_of_weights_needs_a_file() -> None:

@@ -1,4 +1,4 @@
-"""Column files, CoNLL-U and the schemes of tags: what is read, and what is said of what can't be."""
+"""Column files, CoNLL-U and tag schemes: reading them, and the errors of broken ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_words_and_tags_by_tabs(tmp_path):
     assert second.words == ("so",) and second.line == 7 and second.line_of(0) == 7
 
 
-def test_an_empty_word_is_a_word_and_an_empty_line_is_none(tmp_path):
+def test_an_empty_word_is_a_word_but_an_empty_line_is_not(tmp_path):
     """As in the Broad Twitter Corpus; WNUT-17 ends sentences with a lone tab."""
     first, second = read_columns(written(tmp_path / "x", "a\tO\n\tO\n \tB-X\n\xa0\tO\n\t\nb\tO\n"))
     assert first.words == ("a", "", " ", "\xa0") and first.tags == ("O", "O", "B-X", "O")
@@ -45,7 +45,7 @@ def test_words_of_headers_are_words(tmp_path):
         ("the D O\nLee N B-X\n", {"columns": {"pos": 1}}),
     ],
 )
-def test_tags_of_spans_may_be_learned_as_plain_ones_where_no_other_column_has_tags(tmp_path, text, options):
+def test_span_tags_may_be_learned_as_plain_tags_if_no_other_column_has_tags(tmp_path, text, options):
     path = written(tmp_path / "x", text)
     assert read_columns(path, **options, plain=True) == read_columns(path, **options)
 
@@ -69,7 +69,7 @@ def test_columns_by_blanks_and_documents(tmp_path):
     ("text", "words"),
     [
         ("# a comment\n#1\tO\nb\tO\n", ["#1 b"]),
-        ("# id = 3\n#tag O\n# O\n\n#so O\n", ["#tag #", "#so"]),  # by blanks, # may be a word
+        ("# id = 3\n#tag O\n# O\n\n#so O\n", ["#tag #", "#so"]),  # separated by blanks, # may be a word
         ("# text = O\n# newdoc as it is\na O\n", ["a"]),
         ("a\tO\n#b\tO\n", ["a #b"]),
         ("# doc 7\tlang=en\na _ _ O\n\n# doc 8\tlang=en\n# _ _ O\n", ["a", "#"]),  # a tab in comments alone
@@ -93,7 +93,7 @@ def test_without_gold_the_tags_may_be_absent(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "line", "says"),
+    ("text", "options", "line", "message"),
     [
         ("a\tO\n\nb\tO\nc\td\tO\n", {}, 4, r"found 3 columns; expected 2"),
         ("a\tO\nb\tO\nc", {}, 3, "found 1 column; expected 2"),
@@ -115,9 +115,9 @@ def test_without_gold_the_tags_may_be_absent(tmp_path):
         ("the D O\nLee N B-X\n", {"plain": True}, 1, r"tags of spans in column 2 \(B-X, O\); .*task\.tags=1 \(D, N\)"),
     ],
 )
-def test_broken_columns(tmp_path, text, options, line, says):
+def test_broken_columns(tmp_path, text, options, line, message):
     path = written(tmp_path / "x", text)
-    with pytest.raises(DataError, match=says) as error:
+    with pytest.raises(DataError, match=message) as error:
         read_columns(path, **options)
     assert error.value.line == line and error.value.path == path
 
@@ -181,7 +181,7 @@ def test_conllu_without_gold(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "says"),
+    ("text", "line", "message"),
     [
         (CONLLU.replace("3\tn't", "x\tn't"), 6, r"found \"x\\tn't.*; expected the 10 fields .* a number"),
         ("# a\n1\tso\n", 2, r"2 fields without 'upos'"),
@@ -190,8 +190,8 @@ def test_conllu_without_gold(tmp_path):
         ("# a\n\n", None, r"comments or blank lines only"),
     ],
 )
-def test_broken_conllu(tmp_path, text, line, says):
-    with pytest.raises(DataError, match=says) as error:
+def test_broken_conllu(tmp_path, text, line, message):
+    with pytest.raises(DataError, match=message) as error:
         read_conllu(written(tmp_path / "x", text))
     assert error.value.line == line
 
@@ -224,13 +224,13 @@ def test_biolu_is_read_as_bioes():
 
 @pytest.mark.parametrize("scheme", ["bio", "iob1", "bioes"])
 def test_spans_survive_every_scheme(scheme):
-    """Every way to lay spans of two types over four words."""
+    """Every way to place spans of two types on four words."""
     for tags in product(["O", "B-X", "I-X", "B-Y", "I-Y"], repeat=4):
         try:
-            found = spans(tags, "bio")
+            expected = spans(tags, "bio")
         except BrokenTags:
             continue
-        assert spans(write_tags(found, 4, scheme), scheme) == found
+        assert spans(write_tags(expected, 4, scheme), scheme) == expected
 
 
 def test_spans_by_hand():
@@ -251,7 +251,7 @@ def test_valid_sequences_of_bioes_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("tags", "scheme", "index", "says"),
+    ("tags", "scheme", "index", "message"),
     [
         ("O I-X", "bio", 1, r"I-X after O; expected B-X before it \(task\.scheme=iob1 reads"),
         ("I-X", "bio", 0, r"I-X as the first tag; expected B-X"),
@@ -279,8 +279,8 @@ def test_valid_sequences_of_bioes_are_counted():
         ("B-X E-Y", "bioes", 1, r"E-Y after B-X"),
     ],
 )
-def test_broken_tags(tags, scheme, index, says):
-    with pytest.raises(BrokenTags, match=says) as error:
+def test_broken_tags(tags, scheme, index, message):
+    with pytest.raises(BrokenTags, match=message) as error:
         spans(tags.split(), scheme)
     assert error.value.index == index
 

@@ -1,4 +1,4 @@
-"""Semantic roles in the formats that people have, written by hand from the formats' descriptions."""
+"""Semantic roles in common formats; the files are written by hand from the formats' descriptions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ leave	*)	(V*)
 -	*	*
 """
 
-# Of Universal PropBank, release 1: eight fields of CoNLL-U, Y, the frame, and a column for each predicate.
+# Universal PropBank, release 1: eight fields of CoNLL-U, Y, the frame, and a column for each predicate.
 UP_1 = """\
 # sent_id = one
 1	Anna	Anna	PROPN	NNP	_	2	nsubj	_	_	ARG0
@@ -78,8 +78,8 @@ UP_1 = """\
 """
 
 
-def up_misc() -> str:
-    """Of English, release 1: ten fields, roles in MISC."""
+def make_up_misc() -> str:
+    """English Universal PropBank, release 1: ten fields, roles in MISC."""
     lines = []
     for block in UP_1.strip().split("\n\n"):
         rows = [line.split("\t") for line in block.splitlines()]
@@ -94,8 +94,8 @@ def up_misc() -> str:
     return "\n".join(lines)
 
 
-def conll_2009() -> str:
-    """Predicted columns repeat the others; features as of Spanish."""
+def make_conll_2009() -> str:
+    """Predicted columns repeat the others; features as in the Spanish data."""
     lines = []
     for line in UP_1.splitlines():
         row = line.split("\t")
@@ -148,7 +148,7 @@ PASTED = zip(WORDS.split("\n"), PROPS.split("\n"), strict=True)
 FILES = {
     "a.gold_conll": (CONLL_2012, "CoNLL-2012"),
     "a.conllu": (UP_1, "CoNLL-U with a column of roles per predicate (Universal PropBank 1)"),
-    "b.conllu": (up_misc(), "CoNLL-U with Args= in MISC"),
+    "b.conllu": (make_up_misc(), "CoNLL-U with Args= in MISC"),
     "a.conllup": (UP_2, "CoNLL-U Plus with UP fields"),
     "a.jsonl": (JSON, "JSONL"),
     "pasted.txt": (
@@ -167,9 +167,9 @@ def write(tmp_path: Path):
     return write
 
 
-def check(found) -> None:
-    one, two, three = found.sentences
-    assert [" ".join(s.words) for s in found.sentences] == ["Anna gave Bob a book .", "Yes", "She wants to leave ."]
+def check(corpus) -> None:
+    one, two, three = corpus.sentences
+    assert [" ".join(s.words) for s in corpus.sentences] == ["Anna gave Bob a book .", "Yes", "She wants to leave ."]
     assert [(p.predicate, p.tags) for p in one.propositions] == [(1, GAVE)]
     assert two.propositions == ()
     assert [(p.predicate, p.tags) for p in three.propositions] == [(1, WANTS), (3, LEAVE)]
@@ -179,10 +179,10 @@ def check(found) -> None:
 def test_a_format_is_recognised_by_its_content(write, name):
     text, format_ = FILES[name]
     for path in (write(text, name), write(text, "plain")):
-        found = read_roles(path)
-        check(found)
-        assert found.format.startswith(format_)
-        assert found.description == f"read as {found.format}: 3 sentences, 3 predicates"
+        corpus = read_roles(path)
+        check(corpus)
+        assert corpus.format.startswith(format_)
+        assert corpus.description == f"read as {corpus.format}: 3 sentences, 3 predicates"
 
 
 GIVE = json.dumps({"words": ["Anna", "gave"], "predicates": [{"index": 1, "sense": "give.01", "lemma": "give"}]})
@@ -196,34 +196,34 @@ GAVE_COLUMNS = "0\tAnna\tNNP\t*\t-\t-\t(ARG0*)\n1\tgave\tVBD\t*\tgive\tgive.01\t
 )
 def test_rolesets_are_read(write, text, pos):
     sentences = read_roles(write(text + "\n"), gold=False).sentences
-    found, *others = [p for sentence in sentences for p in sentence.propositions]
-    assert (found.roleset, found.pos, found.predicate) == ("give.01", pos, 1)
+    proposition, *others = [p for sentence in sentences for p in sentence.propositions]
+    assert (proposition.roleset, proposition.pos, proposition.predicate) == ("give.01", pos, 1)
     assert [(p.roleset, p.predicate) for p in others] == [("want.01", 1), ("leave.01", 3)][: len(others)]
 
 
 def test_conll_2009(write):
-    text = conll_2009()
-    found = read_roles(write(text))
-    assert found.format == "CoNLL-2009, one argument per head's subtree"
-    assert [" ".join(s.words) for s in found.sentences] == ["Anna gave Bob a book .", "Yes", "She wants to leave ."]
-    named = [
+    text = make_conll_2009()
+    corpus = read_roles(write(text))
+    assert corpus.format == "CoNLL-2009, one argument per head's subtree"
+    assert [" ".join(s.words) for s in corpus.sentences] == ["Anna gave Bob a book .", "Yes", "She wants to leave ."]
+    propositions = [
         (p.predicate, p.lemma, tuple(tag.replace("-A", "-ARG") for tag in p.tags))
-        for sentence in found.sentences
+        for sentence in corpus.sentences
         for p in sentence.propositions
     ]
-    assert named == [(1, "give.01", GAVE), (1, "want.01", WANTS), (3, "leave.01", LEAVE)]
+    assert propositions == [(1, "give.01", GAVE), (1, "want.01", WANTS), (3, "leave.01", LEAVE)]
     assert read_strata(write(text), ColumnKeys())[0].shape[0] == 3
-    cut = text.replace("give.01\t_", "give.01")
+    truncated = text.replace("give.01\t_", "give.01")
     with pytest.raises(DataError, match=r":2: found 14 columns in a sentence with 1 predicates .*; expected 15, one"):
-        read_roles(write(cut))
+        read_roles(write(truncated))
 
 
-def test_words_and_props_are_found_beside_each_other(write, tmp_path):
+def test_words_and_props_are_found_next_to_each_other(write, tmp_path):
     words, props = write(WORDS, "train.words"), write(PROPS, "train.props")
     for path in (words, props):
-        found = read_roles(path)
-        check(found)
-        assert found.format == "CoNLL-2005: words of train.words, props of train.props"
+        corpus = read_roles(path)
+        check(corpus)
+        assert corpus.format == "CoNLL-2005: words of train.words, props of train.props"
     for kind, text in (("words", WORDS), ("props", PROPS)):  # the shared task's own folders
         (tmp_path / kind).mkdir()
         (tmp_path / kind / f"test.wsj.{kind}").write_text(text)
@@ -250,25 +250,25 @@ def test_props_need_the_same_words(write):
 def test_conll_2012_with_fewer_columns(write):
     """As in the releases of PropBank itself; or without coreference; or without arguments."""
 
-    def kept(columns) -> str:
+    def select_columns(select) -> str:
         rows = [line.split() for line in CONLL_2012.splitlines() if not line.startswith("#")]
-        return "\n".join(" ".join(columns(row)) if row else "" for row in rows)
+        return "\n".join(" ".join(select(row)) if row else "" for row in rows)
 
-    check(read_roles(write(kept(lambda row: [*row[:8], *row[11:-1]]))))
-    check(read_roles(write(kept(lambda row: [*row[:8], *row[11:]]))))
-    check(read_roles(write(kept(lambda row: row[:-1]))))
-    bare = read_roles(write(kept(lambda row: [*row[:11], row[-1]])), gold=False)
+    check(read_roles(write(select_columns(lambda row: [*row[:8], *row[11:-1]]))))
+    check(read_roles(write(select_columns(lambda row: [*row[:8], *row[11:]]))))
+    check(read_roles(write(select_columns(lambda row: row[:-1]))))
+    bare = read_roles(write(select_columns(lambda row: [*row[:11], row[-1]])), gold=False)
     assert [[(p.predicate, p.lemma, p.tags) for p in s.propositions] for s in bare.sentences] == [
         [(1, "give", None)],
         [],
         [(1, "want", None), (3, "leave", None)],
     ]
     with pytest.raises(DataError, match=r"no \(V\*\) in any line; expected a column of brackets"):
-        read_roles(write(kept(lambda row: [*row[:11], row[-1]])))
+        read_roles(write(select_columns(lambda row: [*row[:11], row[-1]])))
 
 
 def test_an_argument_of_a_head_is_its_subtree(write):
-    """Without the predicate's own, and without words nearer to another argument's head; later pieces are C-."""
+    """Without the predicate's subtree and words nearer to another argument's head; later pieces are C-."""
     heads = [  # the book that Ann said Bob wrote
         ("the", 2, "_"),
         ("book", 0, "A1"),
@@ -285,11 +285,11 @@ def test_an_argument_of_a_head_is_its_subtree(write):
         for i, (w, h, r) in enumerate(heads, 1)
     ]
     [sentence] = read_roles(write("\n".join(rows) + "\n")).sentences
-    [found] = sentence.propositions
-    assert found.tags == (*("B-A1", "I-A1", "B-R-A1", "B-AM-DIS", "I-AM-DIS", "B-A0", "B-V", "B-C-A1", "I-C-A1"),)
+    [proposition] = sentence.propositions
+    assert proposition.tags == (*("B-A1", "I-A1", "B-R-A1", "B-AM-DIS", "I-AM-DIS", "B-A0", "B-V", "B-C-A1", "I-C-A1"),)
 
 
-def test_overlapping_spans_go_to_the_shorter(write):
+def test_words_in_overlapping_spans_belong_to_the_shorter(write):
     spans = "ARG1:1-6|ARG0:3-3"
     text = UP_2.split("\n\n")[0].replace("ARG0:1-1|ARG2:3-3|ARG1:4-5", spans)
     [sentence] = read_roles(write(text)).sentences
@@ -300,11 +300,11 @@ NO_ROLES = "\n".join("\t".join([*line.split("\t")[:8], "_", "_"]) for line in UP
 
 
 def test_nested_brackets_of_conll_2012(write):
-    """As a few in OntoNotes."""
+    """OntoNotes has a few."""
     nested = CONLL_2012.replace("(ARG0*) (12)", "(ARG1(ARG0*) (12)", 1).replace("(ARG2*) (3", "* (3", 1)
     nested = nested.replace("(ARG1* -", "(ARGM-MNR* -", 1).replace("* * -\n\nwb", "* *) -\n\nwb", 1)
-    found = read_roles(write(nested)).sentences[0].propositions[0]
-    assert found.tags == ("B-ARG0", "B-V", "B-ARG1", "B-ARGM-MNR", "I-ARGM-MNR", "B-C-ARG1")
+    proposition = read_roles(write(nested)).sentences[0].propositions[0]
+    assert proposition.tags == ("B-ARG0", "B-V", "B-ARG1", "B-ARGM-MNR", "I-ARGM-MNR", "B-C-ARG1")
 
 
 @pytest.mark.parametrize("number", ["3-4", "3.1"])
@@ -326,7 +326,7 @@ LINES = {
     "2012 not closed": (CONLL_2012.replace("*) 3)|(4)", "* 3)|(4)"), 5, r"\(ARG1\* in column 12 not closed"),
     "head": (UP_1.replace("_\t2\tnsubj", "_\t9\tnsubj", 1), 2, "'9' as a word's head"),
     "loop": (UP_1.replace("_\t5\tdet", "_\t4\tdet", 1), 5, "a cycle of heads"),
-    "cut": (re.sub(r"\t[^\t\n]*(?=\n3\t)", "", up_misc(), count=1), 3, "9 fields without 'misc'"),
+    "cut": (re.sub(r"\t[^\t\n]*(?=\n3\t)", "", make_up_misc(), count=1), 3, "9 fields without 'misc'"),
     "span": (UP_2.replace("ARG1:4-5", "ARG1:4-9"), 4, "the argument 'ARG1:4-9'"),
     "empty node": (UP_2.replace("ARG1:4-5", "ARG1:3.1"), 4, "the argument 'ARG1:3.1' at an empty node; expected ROLE"),
     "no roles": (NO_ROLES, 1, "without"),
@@ -342,15 +342,15 @@ LINES = {
 
 
 @pytest.mark.parametrize("case", LINES)
-def test_bad_files_are_named_by_line(write, case):
-    text, line, says = LINES[case]
-    with pytest.raises(DataError, match=says) as caught:
+def test_errors_in_bad_files_name_the_line(write, case):
+    text, line, message = LINES[case]
+    with pytest.raises(DataError, match=message) as caught:
         read_roles(write(text))
     assert caught.value.line == line
 
 
 @pytest.mark.parametrize(
-    ("item", "says"),
+    ("item", "message"),
     [
         ({"words": ["a", "b"], "predicate": 0, "arguments": [{"role": "A", "start": 0, "end": 2}]}, "share word 0"),
         (
@@ -362,32 +362,32 @@ def test_bad_files_are_named_by_line(write, case):
         ({"words": ["a", "b"], "predicates": [0], "tags": "OO"}, "lists of one tag per word"),
     ],
 )
-def test_wrong_items(item, says):
-    with pytest.raises(DataError, match=says):
+def test_wrong_items(item, message):
+    with pytest.raises(DataError, match=message):
         sentence_of(item)
 
 
 def test_several_predicates_in_one_item():
     words = ["She", "wants", "to", "leave", "."]
-    written = {
+    item = {
         "words": words,
         "predicates": [
             {"index": 3, "tags": list(LEAVE)},
             {"index": 1, "arguments": [{"role": "ARG1", "start": 2, "end": 4}, {"role": "ARG0", "start": 0, "end": 1}]},
         ],
     }
-    assert [(p.predicate, p.tags) for p in sentence_of(written).propositions] == [(1, WANTS), (3, LEAVE)]
+    assert [(p.predicate, p.tags) for p in sentence_of(item).propositions] == [(1, WANTS), (3, LEAVE)]
     plain = sentence_of({"words": words, "predicates": [3, 1], "tags": [LEAVE, WANTS]})
-    assert plain == sentence_of(written)
-    written["predicates"][1]["arguments"].append({"role": "V", "start": 1, "end": 2})  # the predicate itself
-    assert plain == sentence_of(written)
-    written["predicates"][1]["arguments"].append({"role": "V", "start": 1, "end": 3})
+    assert plain == sentence_of(item)
+    item["predicates"][1]["arguments"].append({"role": "V", "start": 1, "end": 2})  # the predicate itself
+    assert plain == sentence_of(item)
+    item["predicates"][1]["arguments"].append({"role": "V", "start": 1, "end": 3})
     with pytest.raises(DataError, match="found V and V, which share word 1"):
-        sentence_of(written)
+        sentence_of(item)
 
 
 def test_ten_thousand_columns(write):
-    """A predicate for each is wanted."""
+    """Each column requires a predicate."""
     row = ["w", "x", *["*"] * 9998]
     with pytest.raises(DataError, match=r"a.txt:1: found 1 predicates marked in column 2 and 9998 columns of brackets"):
         read_roles(write("\t".join(row) + "\n" + "\t".join(["w", "-", *row[2:]]) + "\n"))
@@ -403,7 +403,7 @@ def test_empty_files(write, text):
 
 @pytest.mark.parametrize("placeholder", ["[WORD]", "_"])
 def test_words_that_are_left_out(write, placeholder):
-    """As in PropBank's skeletons; nothing could be learned from them, and nothing predicted."""
+    """As in PropBank's skeletons: nothing could be learned or predicted from them."""
     rows = [line.split() for line in CONLL_2012.splitlines()]
     text = "\n".join(" ".join([*r[:3], placeholder, *r[4:]] if len(r) > 7 else r) for r in rows) + "\n"
     for gold in (True, False):
@@ -416,7 +416,7 @@ def test_words_that_are_left_out(write, placeholder):
     read_roles(write(CONLL_2012.replace("Anna", placeholder).replace("Bob", placeholder)))
 
 
-def test_a_sense_that_is_no_text_is_refused():
+def test_a_sense_that_is_not_text_is_rejected():
     with pytest.raises(DataError, match=r"sense 3.*give\.01"):
         sentence_of({"words": ["a"], "predicate": 0, "sense": 3})
 
@@ -427,7 +427,7 @@ WITH_AUXILIARY = (
 )
 
 
-def test_auxiliaries_are_left_out_where_asked(tmp_path):
+def test_auxiliaries_are_left_out_on_request(tmp_path):
     (tmp_path / "a.conll").write_text(WITH_AUXILIARY)
     files = dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll"))
     for auxiliaries in (True, False):

@@ -1,4 +1,4 @@
-"""Reading span SRL in columns: what is read, and what is said of a bad file."""
+"""Span SRL in columns: reading it, and the errors of bad files."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def test_harmless_differences(write, change):
     assert read_srl(write(change(GOOD))) == read_srl(write(GOOD))
 
 
-def columns(*keep: int):
+def select_columns(*indices: int):
     """GOOD with only these fixed columns."""
     rows = [line.split("\t") if "\t" in line else line for line in GOOD.splitlines()]
-    return "\n".join(row if isinstance(row, str) else "\t".join([*(row[i] for i in keep), *row[6:]]) for row in rows)
+    return "\n".join(row if isinstance(row, str) else "\t".join([*(row[i] for i in indices), *row[6:]]) for row in rows)
 
 
-@pytest.mark.parametrize("keep", [(1, 4), (1, 2, 4), (1, 2, 5, 4), (0, 1, 4)])
-def test_fewer_columns(write, keep):
-    assert read_srl(write(columns(*keep) + "\n"))[0].propositions[1].tags == FLED
-    explicit = Layout(keep.index(1), len(keep) - 1, len(keep))
-    assert read_srl(write(columns(*keep)), explicit) == read_srl(write(columns(*keep)))
+@pytest.mark.parametrize("indices", [(1, 4), (1, 2, 4), (1, 2, 5, 4), (0, 1, 4)])
+def test_fewer_columns(write, indices):
+    assert read_srl(write(select_columns(*indices) + "\n"))[0].propositions[1].tags == FLED
+    explicit = Layout(indices.index(1), len(indices) - 1, len(indices))
+    assert read_srl(write(select_columns(*indices)), explicit) == read_srl(write(select_columns(*indices)))
 
 
 def test_files_to_predict_need_no_brackets(write):
@@ -90,7 +90,7 @@ won VBD win (V*)
 
 
 @pytest.mark.parametrize(
-    ("before", "name"),
+    ("prefix", "name"),
     [
         ("", None),
         ("# sent_id = x\n", "x"),  # as many cells as a token's line
@@ -98,10 +98,10 @@ won VBD win (V*)
         ("# a file of ours\n# in two lines\n\n", None),
     ],
 )
-def test_a_number_sign_may_be_the_first_word(write, before, name):
-    (sentence,) = read_srl(write(before + HASH))
+def test_a_number_sign_may_be_the_first_word(write, prefix, name):
+    (sentence,) = read_srl(write(prefix + HASH))
     assert (sentence.words, sentence.name) == (("#", "won", "7"), name)
-    (tabbed,) = read_srl(write(before + HASH.replace(" ", "\t")))
+    (tabbed,) = read_srl(write(prefix + HASH.replace(" ", "\t")))
     assert tabbed == sentence
 
 
@@ -153,7 +153,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_files_are_named_by_line(write, case):
+def test_errors_in_bad_files_name_the_line(write, case):
     text, line, found, expected = BAD[case]
     path = write(text)
     with pytest.raises(DataError) as caught:

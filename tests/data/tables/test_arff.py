@@ -1,4 +1,4 @@
-"""ARFF: what is read, and what a bad file is told."""
+"""ARFF files: reading them, and the errors of bad ones."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_features_of_every_kind(write):
 
 
 @pytest.mark.parametrize(
-    ("values", "place"),
+    ("values", "index"),
     [
         (("0", "1"), 1),
         (("YES", "NO"), 0),
@@ -155,8 +155,8 @@ def test_features_of_every_kind(write):
         (("0",), None),
     ],
 )
-def test_which_of_two_values_is_true(values, place):
-    assert true_value(values) == place
+def test_which_of_two_values_is_true(values, index):
+    assert true_value(values) == index
 
 
 def test_hierarchical_classes_imply_their_ancestors(write):
@@ -172,9 +172,9 @@ def test_hierarchical_classes_imply_their_ancestors(write):
     assert gold[3] is None and gold[0].tolist() == [0, 1, 2]
 
 
-def test_another_file_is_read_by_names(write):
+def test_columns_of_another_file_are_matched_by_name(write):
     columns = Columns.of(read_arff(write(DENSE)), 1, ())
-    moved = """@relation r
+    text = """@relation r
 @attribute yes {NO,YES}
 @attribute colour {green,red,'dark blue'}
 @attribute 'a name, quoted' real
@@ -182,7 +182,7 @@ def test_another_file_is_read_by_names(write):
 YES,red,3
 NO,green,?
 """
-    features, gold = columns.encode(read_arff(write(moved)))
+    features, gold = columns.encode(read_arff(write(text)))
     np.testing.assert_array_equal(features, np.array([[3, 1, 0, 0, 1], [np.nan, 0, 0, 1, 0]], np.float32))
     assert gold == [None, None]  # no label column, no gold
 
@@ -207,12 +207,12 @@ def test_another_file_with_other_attributes(write, old, new, message):
 
 def test_labels_missing_in_another_file(write):
     columns = Columns.of(read_arff(write(SPARSE)), 2, ())
-    some = SPARSE.replace("@attribute l1 {0,1}\n", "").replace(", 4 1", "").replace("{ 4 1 ,", "{")
+    text = SPARSE.replace("@attribute l1 {0,1}\n", "").replace(", 4 1", "").replace("{ 4 1 ,", "{")
     with pytest.raises(DataError, match="some labels, but not 'l1'"):
-        columns.encode(read_arff(write(some)))
+        columns.encode(read_arff(write(text)))
 
 
-def refused(path: Path, line: int | None, found: str, expected: str) -> None:
+def check_error(path: Path, line: int | None, found: str, expected: str) -> None:
     with pytest.raises(DataError) as caught:
         read_arff(path)
     error = caught.value
@@ -265,15 +265,15 @@ BAD_SPARSE = [
 )
 def test_bad_files(write, text, old, new, line, found, expected):
     assert old in text
-    refused(write(text.replace(old, new)), line, found, expected)
+    check_error(write(text.replace(old, new)), line, found, expected)
 
 
 def test_a_file_cut_in_its_last_cell(write):
-    for cell, found in (("", "no class.* was the file cut off"), ("01/0", "class '01/0'")):
-        with pytest.raises(DataError, match=rf"x\.arff:7: found {found}"):
+    for cell, message in (("", "no class.* was the file cut off"), ("01/0", "class '01/0'")):
+        with pytest.raises(DataError, match=rf"x\.arff:7: found {message}"):
             class_sets(read_arff(write(HMC.partition("?,")[0] + "3," + cell)))
-    whole = HMC.partition("?,")[0] + "3,\n"
-    assert class_sets(read_arff(write(whole)))[-1].tolist() == []
+    complete = HMC.partition("?,")[0] + "3,\n"
+    assert class_sets(read_arff(write(complete)))[-1].tolist() == []
 
 
 def test_bad_labels(write):
@@ -305,18 +305,18 @@ def test_label_list(write):
 
 
 def test_bad_text(write, tmp_path):
-    refused(write(b""), None, "an empty file", "data")
-    refused(write(b" \r\n\n"), None, "an empty file", "data")
-    refused(write(DENSE.encode().replace(b"red, YES", b"r\xe9d, YES")), 11, "byte 0xe9", "UTF-8")
-    refused(write(b"\xef\xbb\xbf\n\xff"), 2, "byte 0xff", "UTF-8")
-    refused(write(DENSE.encode("utf-16-le")), 1, "zero byte", "encoding=")
-    refused(write(DENSE.encode().replace(b"red", b"\0")), 5, "zero byte", "UTF-8")
-    refused(tmp_path / "nothing.arff", None, "no such file", "exists")
-    refused(tmp_path, None, "a folder", "a file")
+    check_error(write(b""), None, "an empty file", "data")
+    check_error(write(b" \r\n\n"), None, "an empty file", "data")
+    check_error(write(DENSE.encode().replace(b"red, YES", b"r\xe9d, YES")), 11, "byte 0xe9", "UTF-8")
+    check_error(write(b"\xef\xbb\xbf\n\xff"), 2, "byte 0xff", "UTF-8")
+    check_error(write(DENSE.encode("utf-16-le")), 1, "zero byte", "encoding=")
+    check_error(write(DENSE.encode().replace(b"red", b"\0")), 5, "zero byte", "UTF-8")
+    check_error(tmp_path / "nothing.arff", None, "no such file", "exists")
+    check_error(tmp_path, None, "a folder", "a file")
     assert read_lines(write("a\r\nb\n\nc")) == ["a", "b", "", "c"]
 
 
-def test_equal_names_are_told_apart(write):
+def test_equal_names_are_made_unique(write):
     table = read_arff(write(SPARSE.replace("attribute w1", "attribute w0")))
     assert [a.name for a in table.attributes[:2]] == ["w0", "w0 (2)"]
 
@@ -344,8 +344,8 @@ def test_real_files(name, rows, features, labels, per_row):
         assert np.mean([len(g) for g in gold]) == pytest.approx(per_row, abs=5e-4)
 
 
-def meka(folder: Path, option: str) -> str:
-    """A file of four attributes, of which two are 1 in every second row."""
+def write_meka(folder: Path, option: str) -> str:
+    """A file with four attributes, two of which are 1 in every second row."""
     head = "".join(f"@attribute {name} {{0,1}}\n" for name in "abcd")
     path = folder / "x.arff"
     path.write_text(f"@relation {option}\n\n{head}@data\n" + "1,0,1,0\n0,0,0,1\n" * 10)
@@ -363,20 +363,20 @@ def meka(folder: Path, option: str) -> str:
     ],
 )
 def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: str, labels: tuple | None) -> None:
-    path = meka(tmp_path, option)
+    path = write_meka(tmp_path, option)
     assert read_arff(path).own_labels == labels
     if labels is None:
         return
-    for given in ({}, {"label_count": len(labels)}, {"labels": ",".join(labels)}):
-        task = loaded("multilabel", train=path, validation=path, **given)
+    for settings in ({}, {"label_count": len(labels)}, {"labels": ",".join(labels)}):
+        task = loaded("multilabel", train=path, validation=path, **settings)
         assert task.columns.labels == labels and [*task.columns.features] == [c for c in "abcd" if c not in labels]
-        matrix, said, _ = read_strata(Path(path), ColumnKeys.of(given))
+        matrix, description, _ = read_strata(Path(path), ColumnKeys.of(settings))
         assert matrix[:2].tolist() == [[c in "ac" for c in labels], [c == "d" for c in labels]]
-        assert f"{len(labels)} label{'s' * (len(labels) > 1)}" in said
+        assert f"{len(labels)} label{'s' * (len(labels) > 1)}" in description
 
 
 @pytest.mark.parametrize(
-    ("option", "given", "found"),
+    ("option", "settings", "message"),
     [
         ("'demo: -C 2'", {"label_count": 3}, "label_count=: found 3; expected 2, as in @relation"),
         ("'demo: -C -2'", {"labels": "a,b"}, "labels=: found a, b; @relation of .* has c, d"),
@@ -384,11 +384,11 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
         ("'demo: -C 0'", {}, "found -C 0 in @relation"),
     ],
 )
-def test_other_labels_than_those_of_the_relation_are_rejected(
-    tmp_path: Path, option: str, given: dict, found: str
+def test_labels_that_contradict_the_relation_are_rejected(
+    tmp_path: Path, option: str, settings: dict, message: str
 ) -> None:
-    path = meka(tmp_path, option)
-    with pytest.raises((ConfigError, DataError), match=found):
-        loaded("multilabel", train=path, validation=path, **given)
-    with pytest.raises((ConfigError, DataError), match=found):
-        read_strata(Path(path), ColumnKeys.of(given))
+    path = write_meka(tmp_path, option)
+    with pytest.raises((ConfigError, DataError), match=message):
+        loaded("multilabel", train=path, validation=path, **settings)
+    with pytest.raises((ConfigError, DataError), match=message):
+        read_strata(Path(path), ColumnKeys.of(settings))

@@ -1,4 +1,4 @@
-"""Label sets from CSV, Parquet, libsvm and files of texts: what is recognised, read, carved, and refused."""
+"""Label sets from CSV, Parquet, libsvm and text files: recognition, reading, carving and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
 from tests.loaded import loaded, parquet_file, written
 
-vectors = partial(loaded, "multilabel")
+load_vectors = partial(loaded, "multilabel")
 ROWS = """,age,colour,smokes,seen,tag_a,tag_b
 0,10,red,yes,0,1,0
 1,20,green,no,1,0,1
@@ -42,10 +42,10 @@ def split(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
-    it = vectors(file=written(tmp_path / "x.data", ROWS.replace(",", separator)), split=split, labels="tag_*")
-    assert it.space.labels == ["tag_a", "tag_b"]
-    assert it.columns.names == ["age", "colour=blue", "colour=green", "colour=red", "smokes", "seen"]
-    batch = it.collate(it.part("train"))
+    task = load_vectors(file=written(tmp_path / "x.data", ROWS.replace(",", separator)), split=split, labels="tag_*")
+    assert task.space.labels == ["tag_a", "tag_b"]
+    assert task.columns.names == ["age", "colour=blue", "colour=green", "colour=red", "smokes", "seen"]
+    batch = task.collate(task.part("train"))
     ages = (np.array([10, 20, 40]) - 70 / 3) / np.std([10, 20, 40])
     expected = [
         [ages[0], 0, 0, 1, 1, 0],
@@ -55,25 +55,25 @@ def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
     ]
     np.testing.assert_allclose(batch.x.inputs["vector"], expected, rtol=1e-6, atol=1e-7)
     assert batch.gold[:, 0].tolist() == [[1, 0], [0, 1], [1, 1], [0, 0]]
-    [note] = it.notes()
+    [note] = task.notes()
     assert "as CSV (6 rows); 6 features (1 real, 5 binary); 2 labels (tag_a, tag_b)" in note
-    again = MultiLabel(it.config)
-    again.restore(json.loads(json.dumps(it.facts())))
-    other = written(tmp_path / "y.csv", "seen,age,smokes,colour\n1,10,no,red\n")  # other order, no labels
-    [example] = again.read(other)
+    restored = MultiLabel(task.config)
+    restored.restore(json.loads(json.dumps(task.facts())))
+    other_path = written(tmp_path / "y.csv", "seen,age,smokes,colour\n1,10,no,red\n")  # other order, no labels
+    [example] = restored.read(other_path)
     np.testing.assert_allclose(example.features, [ages[0], 0, 0, 1, 0, 1], rtol=1e-6)
     assert example.gold is None
 
 
 def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -> None:
     path = written(tmp_path / "x.csv", ROWS.replace(",age", "day,age"))
-    said = vectors(file=path, split=split, labels="tag_*").notes()[0]
-    assert "feature columns: day, age, colour, smokes, seen (drop=NAME ignores one)" in said
-    said = vectors(file=path, split=split, labels="tag_*", drop=["day", "seen"]).notes()[0]
-    assert "feature columns: age, colour, smokes (" in said
-    wide = [",".join([f"c{n}" for n in range(12)] + ["t"]), *[",".join(f"{n % 2}" for n in range(13))] * 6]
-    said = vectors(file=written(tmp_path / "y.csv", "\n".join(wide)), split=split, labels="t").notes()[0]
-    assert "c8, c9, … (" in said and "c10" not in said
+    note = load_vectors(file=path, split=split, labels="tag_*").notes()[0]
+    assert "feature columns: day, age, colour, smokes, seen (drop=NAME ignores one)" in note
+    note = load_vectors(file=path, split=split, labels="tag_*", drop=["day", "seen"]).notes()[0]
+    assert "feature columns: age, colour, smokes (" in note
+    lines = [",".join([f"c{n}" for n in range(12)] + ["t"]), *[",".join(f"{n % 2}" for n in range(13))] * 6]
+    note = load_vectors(file=written(tmp_path / "y.csv", "\n".join(lines)), split=split, labels="t").notes()[0]
+    assert "c8, c9, … (" in note and "c10" not in note
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -88,29 +88,31 @@ def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -
         ("day", [1, 2, 3, 4, 5, 6], False),
     ],
 )
-def test_a_column_that_numbers_the_rows_is_no_feature(
+def test_a_column_that_numbers_the_rows_is_not_a_feature(
     tmp_path: Path, split: str, form: str, name: str, values: list[Any], is_left_out: bool
 ) -> None:
     columns = {name: values, "age": [10, 20, 30, 40, 50, 60], "tag_a": [1, 0, 1, 0, 1, 0]}
 
-    def table(to: str, *names: str) -> str:
-        path = tmp_path / f"{to}.{form}"
-        some = {name: columns[name] for name in names}
+    def write_table(stem: str, *names: str) -> str:
+        path = tmp_path / f"{stem}.{form}"
+        selected = {name: columns[name] for name in names}
         if form == "parquet":
-            return str(parquet_file(path, some))
-        return written(path, "\n".join(",".join(map(str, row)) for row in [names, *zip(*some.values(), strict=True)]))
+            return str(parquet_file(path, selected))
+        return written(
+            path, "\n".join(",".join(map(str, row)) for row in [names, *zip(*selected.values(), strict=True)])
+        )
 
-    wide, narrow = table("wide", *columns), table("narrow", "age", "tag_a")
-    it = vectors(file=wide, split=split, labels="tag_a")
+    wide, narrow = write_table("wide", *columns), write_table("narrow", "age", "tag_a")
+    original = load_vectors(file=wide, split=split, labels="tag_a")
     note = f"column '{name}' is ignored: its values all differ"
-    assert it.notes().count(note) == is_left_out
-    assert it.columns.names == (["age"] if is_left_out else [name, "age"])
+    assert original.notes().count(note) == is_left_out
+    assert original.columns.names == (["age"] if is_left_out else [name, "age"])
     if not is_left_out:
         return
-    assert note not in vectors(file=wide, split=split, labels="tag_a", drop=name).notes()
-    restored = MultiLabel(it.config)
-    restored.restore(json.loads(json.dumps(it.facts())))
-    for task in (restored, vectors(file=narrow, split=split, labels="tag_a")):
+    assert note not in load_vectors(file=wide, split=split, labels="tag_a", drop=name).notes()
+    restored = MultiLabel(original.config)
+    restored.restore(json.loads(json.dumps(original.facts())))
+    for task in (restored, load_vectors(file=narrow, split=split, labels="tag_a")):
         rows = [task.read(path) for path in (wide, narrow)]
         for one, other in zip(*rows, strict=True):
             np.testing.assert_array_equal(one.features, other.features)
@@ -118,7 +120,7 @@ def test_a_column_that_numbers_the_rows_is_no_feature(
 
 
 @pytest.mark.parametrize(
-    ("labels", "count", "found"),
+    ("labels", "count", "expected"),
     [
         ("tag_a,tag_b", None, ["tag_a", "tag_b"]),
         (["tag_b"], None, ["tag_b"]),
@@ -126,16 +128,16 @@ def test_a_column_that_numbers_the_rows_is_no_feature(
         (None, 2, ["tag_a", "tag_b"]),
     ],
 )
-def test_label_columns_and_one_to_drop(tmp_path: Path, split: str, labels, count, found) -> None:
+def test_label_columns_and_one_to_drop(tmp_path: Path, split: str, labels, count, expected) -> None:
     names = written(tmp_path / "names.txt", "tag_b\n")
     labels = names if labels == "names.txt" else labels
     path = written(tmp_path / "x.csv", ROWS)
-    it = vectors(file=path, split=split, labels=labels, label_count=count, drop="age")
-    assert it.space.labels == found and (names in it.checksums()) == (labels == names)
-    assert it.config.drop == ["age"] and "age" not in it.columns.names
+    task = load_vectors(file=path, split=split, labels=labels, label_count=count, drop="age")
+    assert task.space.labels == expected and (names in task.checksums()) == (labels == names)
+    assert task.config.drop == ["age"] and "age" not in task.columns.names
 
 
-def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
+def test_parquet_and_csv_give_the_same_table(tmp_path: Path, split: str) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -149,13 +151,13 @@ def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
         "when": pa.array([0] * 6, pa.timestamp("s")),
     }
     parquet.write_table(pa.table(columns), tmp_path / "x.csv")
-    given = {"split": split, "labels": "tag_*"}
+    settings = {"split": split, "labels": "tag_*"}
     with pytest.raises(DataError, match=r"column 'when' of type timestamp.*drop=when"):
-        vectors(file=str(tmp_path / "x.csv"), **given)
-    found = vectors(file=str(tmp_path / "x.csv"), drop=["when"], **given)
-    wanted = vectors(file=written(tmp_path / "y.csv", ROWS), **given)
-    assert "as Parquet (6 rows)" in found.notes()[0] and found.columns.names == wanted.columns.names
-    for one, other in zip(found.part("train"), wanted.part("train"), strict=True):
+        load_vectors(file=str(tmp_path / "x.csv"), **settings)
+    parquet_task = load_vectors(file=str(tmp_path / "x.csv"), drop=["when"], **settings)
+    csv_task = load_vectors(file=written(tmp_path / "y.csv", ROWS), **settings)
+    assert "as Parquet (6 rows)" in parquet_task.notes()[0] and parquet_task.columns.names == csv_task.columns.names
+    for one, other in zip(parquet_task.part("train"), csv_task.part("train"), strict=True):
         np.testing.assert_array_equal(one.features, other.features)
         np.testing.assert_array_equal(one.gold, other.gold)
 
@@ -166,39 +168,39 @@ LIBSVM = "# made\n3,17 1:0.5 4:2\n 2:1 9:-1\n17 1:3\n3 6:1 8:2 # end\n17 7:1\n4 
 @pytest.mark.parametrize("sizes", ["", "6 9 20\n"])
 def test_sparse_reals_of_libsvm(tmp_path: Path, split: str, sizes: str) -> None:
     path = written(tmp_path / "x.svm", sizes + LIBSVM)
-    it = vectors(file=path, split=split)
-    assert it.space.labels == ["3", "4", "17"] and it.inputs.size == 9 and it.inputs.sparse
-    batch = it.collate(it.part("train"))
-    size = np.sqrt(np.mean(np.array([0.5, 2, 1, -1, 3, 1, 2]) ** 2))
-    np.testing.assert_allclose(batch.x.inputs["values"], np.array([0.5, 2, 1, -1, 3, 1, 2]) / size, rtol=1e-6)
+    task = load_vectors(file=path, split=split)
+    assert task.space.labels == ["3", "4", "17"] and task.inputs.size == 9 and task.inputs.sparse
+    batch = task.collate(task.part("train"))
+    scale = np.sqrt(np.mean(np.array([0.5, 2, 1, -1, 3, 1, 2]) ** 2))
+    np.testing.assert_allclose(batch.x.inputs["values"], np.array([0.5, 2, 1, -1, 3, 1, 2]) / scale, rtol=1e-6)
     assert batch.x.inputs["indices"].tolist() == [0, 3, 1, 8, 0, 5, 7]
     assert batch.x.inputs["offsets"].tolist() == [0, 2, 4, 5]
     assert batch.gold[:, 0].tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 1], [1, 0, 0]]
-    again = MultiLabel(it.config)
-    again.restore(json.loads(json.dumps(it.facts())))
-    assert again.inputs == it.inputs
-    one, other = again.parse({"features": {"1": 0.5, "4": 2}, "labels": ["3"]}), it.part("train")[0]
+    restored = MultiLabel(task.config)
+    restored.restore(json.loads(json.dumps(task.facts())))
+    assert restored.inputs == task.inputs
+    one, other = restored.parse({"features": {"1": 0.5, "4": 2}, "labels": ["3"]}), task.part("train")[0]
     np.testing.assert_array_equal(one.features, other.features)
     np.testing.assert_allclose(one.values, other.values)
-    [beyond] = again.read(written(tmp_path / "more.svm", "2:4 10:1\n"))  # features that training had not are left out
-    assert beyond.features.tolist() == [1] and beyond.gold is None
-    assert it.show(it.part("train")[0]).inputs[0].startswith("4 ")
+    [example] = restored.read(written(tmp_path / "more.svm", "2:4 10:1\n"))  # features unknown in training are ignored
+    assert example.features.tolist() == [1] and example.gold is None
+    assert task.show(task.part("train")[0]).inputs[0].startswith("4 ")
     with pytest.raises(DataError, match=r"more\.svm:1: found label '5'; expected one of the 3 labels"):
-        again.read(written(tmp_path / "more.svm", "5 2:4\n"))
+        restored.read(written(tmp_path / "more.svm", "5 2:4\n"))
 
 
-def test_dense_and_binary_libsvm_are_as_the_same_rows_of_arff(tmp_path: Path, split: str) -> None:
+def test_dense_and_binary_libsvm_rows_are_read_like_those_of_arff(tmp_path: Path, split: str) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(6, 3)).round(3), np.array([[1, 0], [0, 1], [1, 1], [0, 0], [0, 1], [1, 0]])
     dump_svmlight_file(x, y, str(tmp_path / "dense.svm"), multilabel=True, zero_based=False)
-    dense = vectors(file=str(tmp_path / "dense.svm"), split=split)
+    dense = load_vectors(file=str(tmp_path / "dense.svm"), split=split)
     assert not dense.inputs.listed and dense.inputs.size == 3
     train = x[:4]
     np.testing.assert_allclose(
         dense.collate(dense.part("validation")).x.inputs["vector"][0], (x[4] - train.mean(0)) / train.std(0), rtol=1e-5
     )
     dump_svmlight_file((x > 0).astype(int), y, str(tmp_path / "bits.svm"), multilabel=True, zero_based=True)
-    bits = vectors(file=str(tmp_path / "bits.svm"), split=split)
+    bits = load_vectors(file=str(tmp_path / "bits.svm"), split=split)
     assert bits.inputs.binary
     assert [e.features.tolist() for e in bits.part("train")] == [np.flatnonzero(row > 0).tolist() for row in train]
     with pytest.raises(DataError, match=r"0\.5 for feature 0; expected 1, as everywhere in the training file"):
@@ -224,7 +226,7 @@ CSV = "a,b,t\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "message"),
     [
         ("", "an empty file"),
         ("a\n1\n2\n", "expected one of these formats: Parquet (.*); ARFF .*; libsvm .*; CSV "),
@@ -255,29 +257,29 @@ CSV = "a,b,t\n"
         ("3 1:1\n4 2:inf\n", r":2: found inf for feature 2; expected a finite number"),
     ],
 )
-def test_bad_tables(tmp_path: Path, text: str, found: str) -> None:
+def test_bad_tables(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path / "x.csv", text)
     labels = None if ":" in text else "t"
-    with pytest.raises((DataError, ConfigError), match=found):
-        vectors(train=path, test=path, labels=labels)
+    with pytest.raises((DataError, ConfigError), match=message):
+        load_vectors(train=path, test=path, labels=labels)
 
 
-def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
+def test_label_columns_must_be_named(tmp_path: Path) -> None:
     path = written(tmp_path / "x.csv", ROWS)
     with pytest.raises(ConfigError, match=r"\(CSV; its columns are age, .*\): which of them are labels\?.*tag_\*"):
-        vectors(train=path, test=path)
-    twice = written(tmp_path / "x.xml", '<labels><label name="seen"/><label name="seen"/></labels>')
-    for labels, found in (
+        load_vectors(train=path, test=path)
+    duplicates = written(tmp_path / "x.xml", '<labels><label name="seen"/><label name="seen"/></labels>')
+    for labels, message in (
         ("tga_*", "begins with 'tga_'"),
         ("tag_c", "no column 'tag_c'. Did you mean 'tag_b'|'tag_a'"),
-        (twice, "label 'seen' twice"),
+        (duplicates, "label 'seen' twice"),
     ):
-        with pytest.raises((ConfigError, DataError), match=found):
-            vectors(train=path, test=path, labels=labels)
+        with pytest.raises((ConfigError, DataError), match=message):
+            load_vectors(train=path, test=path, labels=labels)
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "message"),
     [
         ("age,colour,smokes\n1,red,no\n", "no column 'seen'"),
         (
@@ -294,43 +296,43 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
         ("age,colour,smokes,seen,tag_a\n1,red,no,1,1\n", "some labels, but not 'tag_b'"),
     ],
 )
-def test_a_file_that_does_not_fit_the_training_file(tmp_path: Path, split: str, text: str, found: str) -> None:
-    it = vectors(file=written(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
-    with pytest.raises(DataError, match=found):
-        it.read(written(tmp_path / "y.csv", text))
+def test_a_file_that_does_not_fit_the_training_file(tmp_path: Path, split: str, text: str, message: str) -> None:
+    task = load_vectors(file=written(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
+    with pytest.raises(DataError, match=message):
+        task.read(written(tmp_path / "y.csv", text))
 
 
 def test_a_category_that_training_lacks_counts_as_an_empty_cell(tmp_path: Path, split: str) -> None:
-    it = vectors(file=written(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
-    empty = it.read(written(tmp_path / "y.csv", "age,colour,smokes,seen\n1,,no,1\n1,red,no,1\n1,,yes,1\n"))
+    task = load_vectors(file=written(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
+    empty = task.read(written(tmp_path / "y.csv", "age,colour,smokes,seen\n1,,no,1\n1,red,no,1\n1,,yes,1\n"))
     text = "age,colour,smokes,seen\n1,teal,no,1\n1,red,no,1\n1,7,yes,1\n"
     with pytest.warns(UserWarning, match=r"z\.csv: column 'colour' has values .*, such as 'teal', in 2 of 3 rows"):
-        unseen = it.read(written(tmp_path / "z.csv", text))
+        unseen = task.read(written(tmp_path / "z.csv", text))
     assert [e.features.tolist() for e in unseen] == [e.features.tolist() for e in empty]
     with pytest.raises(DataError, match=r"z\.csv:2: found 'teal' in column 'colour'"):  # another column, perhaps
-        it.read(written(tmp_path / "z.csv", "age,colour,smokes,seen\n1,teal,no,1\n1,,no,1\n"))
+        task.read(written(tmp_path / "z.csv", "age,colour,smokes,seen\n1,teal,no,1\n1,,no,1\n"))
 
 
 def test_labels_of_yes_and_no_in_every_file(tmp_path: Path) -> None:
     train = written(tmp_path / "a.csv", "x,y1,y2\n0.5,yes,0\n1.5,no,1\n2.5,no,0\n3.5,yes,1\n")
-    other = written(tmp_path / "b.csv", "x,y1,y2\n0.5,yes,1\n1.5,yes,0\n")  # of one of the values only
-    it = vectors(train=train, validation=other, test=train, labels="y1,y2")
-    assert [e.gold.tolist() for e in it.part("test")] == [[0], [1], [], [0, 1]]
-    assert [e.gold.tolist() for e in it.part("validation")] == [[0, 1], [0]]
-    again = MultiLabel(it.config)
-    again.restore(json.loads(json.dumps(it.facts())))
-    assert [e.gold.tolist() for e in again.read(other)] == [[0, 1], [0]]
-    assert [e.gold for e in again.read(written(tmp_path / "c.csv", "x,y1,y2\n0.5,,\n1.5,,\n"))] == [None, None]
+    validation = written(tmp_path / "b.csv", "x,y1,y2\n0.5,yes,1\n1.5,yes,0\n")  # with only one of the values
+    task = load_vectors(train=train, validation=validation, test=train, labels="y1,y2")
+    assert [e.gold.tolist() for e in task.part("test")] == [[0], [1], [], [0, 1]]
+    assert [e.gold.tolist() for e in task.part("validation")] == [[0, 1], [0]]
+    restored = MultiLabel(task.config)
+    restored.restore(json.loads(json.dumps(task.facts())))
+    assert [e.gold.tolist() for e in restored.read(validation)] == [[0, 1], [0]]
+    assert [e.gold for e in restored.read(written(tmp_path / "c.csv", "x,y1,y2\n0.5,,\n1.5,,\n"))] == [None, None]
     with pytest.raises(
         DataError,
         match=r":3: found 'maybe' in column 'y1'; expected no, yes, or an empty cell, as in the training file",
     ):
-        again.read(written(tmp_path / "d.csv", "x,y1,y2\n0.5,yes,1\n1.5,maybe,0\n"))
+        restored.read(written(tmp_path / "d.csv", "x,y1,y2\n0.5,yes,1\n1.5,maybe,0\n"))
     with pytest.raises(DataError, match=r":2: found an empty cell for label 'y2'; expected 0 or 1 \(or an empty cell"):
-        again.read(written(tmp_path / "e.csv", "x,y1,y2\n0.5,yes,\n"))
-    older = {name: value for name, value in it.facts().items() if name != "label_values"}
-    again.restore(json.loads(json.dumps(older)))
-    assert [e.gold.tolist() for e in again.read(written(tmp_path / "e.csv", "x,y1,y2\n0.5,1,0\n"))] == [[0]]
+        restored.read(written(tmp_path / "e.csv", "x,y1,y2\n0.5,yes,\n"))
+    old_facts = {name: value for name, value in task.facts().items() if name != "label_values"}
+    restored.restore(json.loads(json.dumps(old_facts)))
+    assert [e.gold.tolist() for e in restored.read(written(tmp_path / "e.csv", "x,y1,y2\n0.5,1,0\n"))] == [[0]]
 
 
 def test_ten_thousand_columns(tmp_path: Path) -> None:
@@ -344,16 +346,16 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
 # A validation part that is carved
 
 
-def test_carving_keeps_to_the_labels_and_to_itself() -> None:
+def test_carving_is_stratified_and_repeatable() -> None:
     rows = [{"a"} if i % 4 else {"b"} for i in range(200)]
-    one, two = carve(rows, "x.csv"), carve(rows, "x.csv")
-    assert one == two and len(one.validation) == 40
-    assert sorted([*one.train, *one.validation]) == list(range(200))
-    assert sum("b" in rows[row] for row in one.validation) == 10
-    assert "40 of the 200 rows of x.csv" in one.description and "seed 0" in one.description
+    first, second = carve(rows, "x.csv"), carve(rows, "x.csv")
+    assert first == second and len(first.validation) == 40
+    assert sorted([*first.train, *first.validation]) == list(range(200))
+    assert sum("b" in rows[row] for row in first.validation) == 10
+    assert "40 of the 200 rows of x.csv" in first.description and "seed 0" in first.description
     assert len(carve([{"a"}] * 2000, "x").validation) == 200
-    kept = carve([{"a"}, None, {"a"}, None], "x")
-    assert {1, 3} < set(kept.train) and len(kept.validation) == 1
+    carved = carve([{"a"}, None, {"a"}, None], "x")
+    assert {1, 3} < set(carved.train) and len(carved.validation) == 1
     with pytest.raises(DataError, match="at least two"):
         carve([{"a"}, None], "x")
 
@@ -370,10 +372,10 @@ def test_carving_keeps_to_the_labels_and_to_itself() -> None:
         (2, 0.2, 1, "one of 2 folds"),
     ],
 )
-def test_carving_keeps_to_a_share(rows: int, share: float, size: int, folds: str) -> None:
-    kept = carve([{"a"} if i % 2 else {"b"} for i in range(rows)], "x", share=share)
-    assert (len(kept.validation), kept.folds) == (size, folds) and folds in kept.description
-    assert abs(sum(row % 2 for row in kept.validation) - size / 2) <= max(1, 0.05 * size)
+def test_carving_takes_the_requested_share(rows: int, share: float, size: int, folds: str) -> None:
+    carved = carve([{"a"} if i % 2 else {"b"} for i in range(rows)], "x", share=share)
+    assert (len(carved.validation), carved.folds) == (size, folds) and folds in carved.description
+    assert abs(sum(row % 2 for row in carved.validation) - size / 2) <= max(1, 0.05 * size)
 
 
 def test_train_and_test_files_alone(tmp_path: Path) -> None:
@@ -381,21 +383,23 @@ def test_train_and_test_files_alone(tmp_path: Path) -> None:
     rows = [f"{n},{row.partition(',')[2]}" for n, row in enumerate(rows * 10)]
     tables = {"train": [f"n{head}", *rows], "test": [f"n{head}", *rows[:6]]}
     files = {part: written(tmp_path / f"{part}.csv", "\n".join(lines) + "\n") for part, lines in tables.items()}
-    it = vectors(**files, labels="tag_*")
-    assert [len(it.part(name)) for name in ("train", "validation", "test")] == [48, 12, 6]
-    assert "12 of the 60 rows of" in it.protocol()["split"] and any("12 of the 60" in note for note in it.notes())
+    task = load_vectors(**files, labels="tag_*")
+    assert [len(task.part(name)) for name in ("train", "validation", "test")] == [48, 12, 6]
+    assert "12 of the 60 rows of" in task.protocol()["split"] and any("12 of the 60" in note for note in task.notes())
     ages = [float(row.split(",")[1] or "nan") for row in rows]
-    kept = carve([example.gold for example in vectors(**files, labels="tag_*").read(files["train"])], "").train
-    np.testing.assert_allclose(it.scaling.mean[1], np.nanmean(np.array(ages)[kept]))  # of what is left to train on
+    train_rows = carve(
+        [example.gold for example in load_vectors(**files, labels="tag_*").read(files["train"])], ""
+    ).train
+    np.testing.assert_allclose(task.scaling.mean[1], np.nanmean(np.array(ages)[train_rows]))
 
 
-def test_the_same_file_as_two_parts_is_warned_of(tmp_path: Path) -> None:
+def test_the_same_file_as_two_parts_raises_a_warning(tmp_path: Path) -> None:
     path = written(tmp_path / "x.csv", ROWS)
-    it = vectors(train=path, test=path, labels="tag_*")
-    said = (
+    task = load_vectors(train=path, test=path, labels="tag_*")
+    warning = (
         "warning: the train part also has 4 of the 6 test inputs; the validation part also has 2 of the 6 test inputs"
     )
-    assert any(note.startswith(said) for note in it.notes())
+    assert any(note.startswith(warning) for note in task.notes())
 
 
 # Files of texts
@@ -405,7 +409,7 @@ TOXIC = 'id,comment_text,toxic,mild\n1,"a, b\nc",1,0\n2,d,0,0\n3,"said ""e""",tr
 
 
 @pytest.mark.parametrize(
-    ("text", "layout", "rows", "said"),
+    ("text", "layout", "rows", "description"),
     [
         (JSON_TEXTS, Layout(), [("what a day", ("joy", "awe"), 1), ("it, too", (), 3)], "JSONL"),
         ('{"body": "b", "tags": "x, y"}\n', Layout("body", "tags"), [("b", ("x", "y"), 1)], "JSONL"),
@@ -443,14 +447,14 @@ TOXIC = 'id,comment_text,toxic,mild\n1,"a, b\nc",1,0\n2,d,0,0\n3,"said ""e""",tr
         ("text,is_a,is_b\nx,1,0\n", Layout(labels="is_*"), [("x", ("is_a",), 2)], "2 labels as columns"),
     ],
 )
-def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, said: str) -> None:
-    found = read_texts(Path(written(tmp_path / "x.txt", text)), layout)
-    assert [tuple(row) for row in found.rows] == rows
-    assert re.search(said, found.description)
+def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, description: str) -> None:
+    texts = read_texts(Path(written(tmp_path / "x.txt", text)), layout)
+    assert [tuple(row) for row in texts.rows] == rows
+    assert re.search(description, texts.description)
 
 
 @pytest.mark.parametrize(
-    ("text", "layout", "found"),
+    ("text", "layout", "message"),
     [
         ("no separator\nat all\n", Layout(), r":1: found 'no separator'; expected one of these formats: JSONL .*CSV"),
         ('{"text": "a"}\n', Layout(), r":1: found no 'labels'; expected a list of names"),
@@ -470,8 +474,8 @@ def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, said:
         ("a\tx\n", Layout(1, 4), ":1: found 2 columns; expected labels in column 4"),
     ],
 )
-def test_bad_texts(tmp_path: Path, text: str, layout: Layout, found: str) -> None:
-    with pytest.raises(DataError, match=found):
+def test_bad_texts(tmp_path: Path, text: str, layout: Layout, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         read_texts(Path(written(tmp_path / "x", text)), layout)
 
 
@@ -495,13 +499,13 @@ def test_columns_of_a_header(tmp_path: Path, separator: str, head: str, layout: 
     rows = [[f"w{row}{column}" for column in range(len(names))] for row in range(3)]
     path = written(tmp_path / "x", "".join(separator.join(row) + "\n" for row in [names, *rows]))
     text, labels = columns
-    found = read_texts(Path(path), layout)
-    assert [(row.text, row.labels) for row in found.rows] == [(row[text], (row[labels],)) for row in rows]
+    texts = read_texts(Path(path), layout)
+    assert [(row.text, row.labels) for row in texts.rows] == [(row[text], (row[labels],)) for row in rows]
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
 @pytest.mark.parametrize(
-    ("head", "layout", "found"),
+    ("head", "layout", "message"),
     [
         ("id,text,genre", Layout(), "columns id, text, genre; expected a header with a text column named 'text' and a"),
         ("text,toxic,obscene", Layout(), "a label column named 'labels' or 'label'"),
@@ -511,9 +515,11 @@ def test_columns_of_a_header(tmp_path: Path, separator: str, head: str, layout: 
         ("a,b,c", Layout(2), "both the text and its labels in column 2"),
     ],
 )
-def test_a_header_that_leaves_it_open(tmp_path: Path, separator: str, head: str, layout: Layout, found: str) -> None:
+def test_an_ambiguous_header_is_rejected(
+    tmp_path: Path, separator: str, head: str, layout: Layout, message: str
+) -> None:
     path = written(tmp_path / "x", f"{head}\na b,c d,e\n".replace(",", separator))
-    with pytest.raises(DataError, match=f":1: found .*{found}"):
+    with pytest.raises(DataError, match=f":1: found .*{message}"):
         read_texts(Path(path), layout)
 
 
@@ -541,16 +547,16 @@ def test_a_header_without_usual_names(tmp_path: Path, name: str, text: Any, colu
     gold = "and a label column named 'labels' or 'label'; or pass text= and labels= with the column names"
     with pytest.raises(DataError, match=f":1: found columns {columns}; {text} {gold}"):
         read_texts(path, Layout())
-    if name != "x":  # or it is a text a line
+    if name != "x":  # otherwise each line is a text
         with pytest.raises(DataError, match=f":1: found columns {columns}; {text}; or pass text= with its name"):
             read_texts(path, Layout(), gold=False)
 
 
 def test_columns_by_number_below_a_header(tmp_path: Path) -> None:
     path = Path(written(tmp_path / "x.csv", REVIEWS))
-    wanted = [("a good film", ("pos",), 2), ("bad", ("neg",), 3), ("so so then", ("pos",), 4)]
+    expected = [("a good film", ("pos",), 2), ("bad", ("neg",), 3), ("so so then", ("pos",), 4)]
     for layout in (Layout(2, 3), Layout("review", "sentiment"), Layout("review", 3)):
-        assert [tuple(row) for row in read_texts(path, layout).rows] == wanted
+        assert [tuple(row) for row in read_texts(path, layout).rows] == expected
     numbered = read_texts(path, Layout(1, 2, header=True)).rows
     assert numbered[0] == ("1", ("a good film",), 2)
     path = parquet_file(tmp_path / "x.parquet", MOODS)
@@ -561,17 +567,17 @@ def test_columns_by_number_below_a_header(tmp_path: Path) -> None:
 
 
 def test_csv_without_a_header(tmp_path: Path) -> None:
-    """One named .csv has to have one, unless the config says that it hasn't."""
+    """A file named .csv requires a header unless the config says that it has none."""
     rows = [("What a day", ("joy",), 1), ("I am so sad", ("grief",), 2), ("Well", ("joy",), 3)]
     path = Path(written(tmp_path / "x.csv", PLAIN))
     with pytest.raises(
         DataError, match=r":1: found columns What a day, joy; .* or task\.header=false if there is no header"
     ):
         read_texts(path, Layout())
-    other = Path(written(tmp_path / "x", PLAIN))
-    for where, layout in ((path, Layout(header=False)), (path, Layout(1, 2, ";", False)), (other, Layout())):
-        assert [tuple(row) for row in read_texts(where, layout).rows] == rows
-    written(path, "joy,Well\njoy,What a day\ngrief,I am so sad\n")  # a label that recurs is no name
+    unnamed = Path(written(tmp_path / "x", PLAIN))
+    for file, layout in ((path, Layout(header=False)), (path, Layout(1, 2, ";", False)), (unnamed, Layout())):
+        assert [tuple(row) for row in read_texts(file, layout).rows] == rows
+    written(path, "joy,Well\njoy,What a day\ngrief,I am so sad\n")  # a label that recurs is not a column name
     assert [row.text for row in read_texts(path, Layout(2, 1)).rows] == ["Well", "What a day", "I am so sad"]
 
 
@@ -586,8 +592,8 @@ def test_tsv_needs_no_header(tmp_path: Path) -> None:
 
 def test_columns_of_labels_in_tsv(tmp_path: Path) -> None:
     path = Path(written(tmp_path / "x", 'id\ttext\tis_a\tis_b\n1\tone "two\t1\t0\n2\tthree\t0\t0\n'))
-    found = read_texts(path, Layout(labels="is_*"))
-    assert [tuple(row) for row in found.rows] == [('one "two', ("is_a",), 2), ("three", (), 3)]
+    texts = read_texts(path, Layout(labels="is_*"))
+    assert [tuple(row) for row in texts.rows] == [('one "two', ("is_a",), 2), ("three", (), 3)]
     written(path, "text\tis_a\tis_b\none\t1\t0\ntwo\t0\n")
     for gold in (True, False):
         with pytest.raises(DataError, match=r":3: found 2 cells in 'two.+t0'; expected 3, as in the first line"):
@@ -603,43 +609,43 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
         "is_b": [True, False, False],
     }
     path = parquet_file(tmp_path / "x", columns)
-    for labels, wanted in (
+    for labels, expected in (
         (2, [("x", "y, z"), (), ()]),
         ("numbers", [("3",), ("0", "3"), ()]),
         ("written", [("x", "y"), (), ()]),
         ("is_*", [("is_a", "is_b"), (), ("is_a",)]),
     ):
-        found = read_texts(path, Layout(labels=labels))
-        assert [row.labels for row in found.rows] == wanted and found.description.startswith(
+        texts = read_texts(path, Layout(labels=labels))
+        assert [row.labels for row in texts.rows] == expected and texts.description.startswith(
             "Parquet, texts in column 'text'"
         )
-        assert [(row.text, row.line) for row in found.rows] == [("a, b", 1), ("c", 2), ("d", 3)]
-    for layout, said in (
+        assert [(row.text, row.line) for row in texts.rows] == [("a, b", 1), ("c", 2), ("d", 3)]
+    for layout, message in (
         (Layout("numbers"), r":1: found the list \['3'\] in column 'numbers'; expected a text"),
         (Layout(labels="id"), None),
         (Layout(labels=["labels", "is_a"]), r":1: found .* for label 'labels'; expected 0 or 1"),
         (Layout(labels=9), r":1: found columns text, labels.*; expected labels in column 9"),
         (Layout(labels="tags"), r"expected a label column named 'tags'"),
     ):
-        if said is None:
+        if message is None:
             assert [row.labels for row in read_texts(path, layout).rows] == [("1",), ("2",), ("3",)]
         else:
-            with pytest.raises(DataError, match=said):
+            with pytest.raises(DataError, match=message):
                 read_texts(path, layout)
-    for given in (None, "written", "labels", "is_a,is_b"):
-        matrix, said, _ = read_strata(path, ColumnKeys.of({"labels": given}))
-        assert matrix.shape == (3, 2) and said.startswith("read as Parquet")
+    for names in (None, "written", "labels", "is_a,is_b"):
+        matrix, message, _ = read_strata(path, ColumnKeys.of({"labels": names}))
+        assert matrix.shape == (3, 2) and message.startswith("read as Parquet")
 
 
-def not_utf_8(texts: list[bytes]) -> Any:
-    """A column of texts that pyarrow doesn't look into."""
+def make_invalid_utf_8_column(texts: list[bytes]) -> Any:
+    """A column of texts whose bytes pyarrow does not check."""
     arrow = pytest.importorskip("pyarrow")
     return arrow.Array.from_buffers(arrow.string(), len(texts), arrow.array(texts, arrow.binary()).buffers())
 
 
 def test_columns_of_parquet_that_are_not_utf_8(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    column = not_utf_8([b"tea", b"caf\xe9"])
+    column = make_invalid_utf_8_column([b"tea", b"caf\xe9"])
     for name, columns in (
         ("text", {"text": column, "label": ["a", "b"]}),
         ("label", {"text": ["tea", "coffee"], "label": column}),
@@ -659,17 +665,17 @@ def test_columns_of_parquet_that_are_not_utf_8(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "zone", "text"), [(10**18, None, None), (10**15, "Mars/Olympus", "2001-09-09 01:46")]
 )
-def test_times_that_python_lacks(value: int, zone: str | None, text: str | None, tmp_path: Path) -> None:
+def test_times_that_python_cannot_represent(value: int, zone: str | None, text: str | None, tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    when = arrow.array([value, value], arrow.timestamp("us", tz=zone))
-    parquet.write_table(arrow.table({"when": when, "text": ["x", "y"], "label": ["a", "b"]}), tmp_path / "x")
+    times = arrow.array([value, value], arrow.timestamp("us", tz=zone))
+    parquet.write_table(arrow.table({"when": times, "text": ["x", "y"], "label": ["a", "b"]}), tmp_path / "x")
     assert [row.labels for row in read_texts(tmp_path / "x", Layout()).rows] == [("a",), ("b",)]
     if text is None:
         with pytest.raises(DataError, match=r":1: found null in column 'when'"):
             read_texts(tmp_path / "x", Layout("when"))
     else:
         assert next(iter(read_texts(tmp_path / "x", Layout("when")).rows)).text.startswith(text)
-    lists = arrow.ListArray.from_arrays(arrow.array([0, 1, 2], arrow.int32()), when)
+    lists = arrow.ListArray.from_arrays(arrow.array([0, 1, 2], arrow.int32()), times)
     parquet.write_table(arrow.table({"when": lists, "text": ["x", "y"], "label": ["a", "b"]}), tmp_path / "y")
     with pytest.raises(DataError, match=r"values in column 'when' of type list<.* that can't be read"):
         list(read_texts(tmp_path / "y", Layout()).rows)
@@ -687,21 +693,23 @@ EMPTY = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "data", "row", "found"), EMPTY)
-def test_an_empty_cell_for_a_label_is_not_0(tmp_path: Path, kind: str, data: Any, row: int, found: str | None) -> None:
-    """An error that names it; a row without any cell for labels is no error where gold may be missing."""
+@pytest.mark.parametrize(("kind", "data", "row", "message"), EMPTY)
+def test_an_empty_cell_for_a_label_is_not_0(
+    tmp_path: Path, kind: str, data: Any, row: int, message: str | None
+) -> None:
+    """The error names the label; a row may lack all labels where gold may be missing."""
     path = tmp_path / f"x.{kind}"
     if kind == "parquet":
         parquet_file(path, {"text": ["x", "y"], **data})
     else:
         written(path, data)
     for layout in (Layout(labels=["a", "b"]), Layout("text", ["a", "b"])):
-        with pytest.raises(DataError, match=rf"x\.{kind}:{row}: found {found or ''}.*; expected 0 or 1; 0 if the te"):
+        with pytest.raises(DataError, match=rf"x\.{kind}:{row}: found {message or ''}.*; expected 0 or 1; 0 if the te"):
             read_texts(path, layout)
-        if found is None:
+        if message is None:
             assert [r.labels for r in read_texts(path, layout, gold=False).rows][1] is None
         else:
-            with pytest.raises(DataError, match=rf":{row}: found {found}; expected 0 or 1"):
+            with pytest.raises(DataError, match=rf":{row}: found {message}; expected 0 or 1"):
                 read_texts(path, layout, gold=False)
         assert [r[:2] for r in read_texts(path, layout, gold=None).rows] == [("x", None), ("y", None)]
 
@@ -718,7 +726,7 @@ def test_a_null_is_not_a_list_of_no_labels(tmp_path: Path) -> None:
     lines = Path(written(tmp_path / "x.jsonl", '{"text": "x", "labels": ["a"]}\n{"text": "y", "labels": null}\n'))
     with pytest.raises(DataError, match=r"x\.jsonl:2: found null under 'labels'; expected .* for none, an empty list"):
         read_texts(lines, Layout())
-    for columns in (["a", "b"], "a*"):  # of a run on columns of 0 and 1, which JSON has as a list
+    for columns in (["a", "b"], "a*"):  # the run was trained on 0/1 columns; JSON has a list
         rows = read_texts(lines, Layout(labels=columns), gold=False).rows
         assert [row.labels for row in rows] == [("a",), None]
     assert [row.labels for row in read_texts(lines, Layout(), gold=None).rows] == [None, None]
@@ -731,59 +739,61 @@ def test_texts_without_labels_are_predicted(tmp_path: Path) -> None:
 
 
 def test_lines_with_a_comma_each_are_texts(tmp_path: Path) -> None:
-    def rows(text: str, layout: Layout | None = None, name: str = "x") -> list[tuple]:
+    def read_rows(text: str, layout: Layout | None = None, name: str = "x") -> list[tuple]:
         path = Path(written(tmp_path / name, text))
         return [row[:2] for row in read_texts(path, layout or Layout(), gold=False).rows]
 
     lines = ["well, no", "yes, a day"]
-    assert rows("\n".join(lines)) == [(line, None) for line in lines]
-    assert rows("\n".join(lines), Layout(labels="tags")) == [(line, None) for line in lines]
-    assert rows("well,no\nyes,day\n", name="x.csv") == [("well", ("no",)), ("yes", ("day",))]
-    assert rows('"well, no",a\nyes,b\n') == [("well, no", ("a",)), ("yes", ("b",))]
-    assert rows("text,id\nwell,1\n") == rows("text,tags\nwell,1\n") == [("well", None)]
-    assert rows("text,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
-    assert rows("body,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
+    assert read_rows("\n".join(lines)) == [(line, None) for line in lines]
+    assert read_rows("\n".join(lines), Layout(labels="tags")) == [(line, None) for line in lines]
+    assert read_rows("well,no\nyes,day\n", name="x.csv") == [("well", ("no",)), ("yes", ("day",))]
+    assert read_rows('"well, no",a\nyes,b\n') == [("well, no", ("a",)), ("yes", ("b",))]
+    assert read_rows("text,id\nwell,1\n") == read_rows("text,tags\nwell,1\n") == [("well", None)]
+    assert read_rows("text,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
+    assert read_rows("body,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x"])
 def test_csv_of_one_column_is_predicted(tmp_path: Path, name: str) -> None:
-    def rows(text: str, layout: Layout | None = None) -> list[str]:
+    def read_rows(text: str, layout: Layout | None = None) -> list[str]:
         return [row.text for row in read_texts(Path(written(tmp_path / name, text)), layout or Layout(), False).rows]
 
     cells, texts = '"a, ""b"""\n"two\nlines; of it"\nplain\n', ['a, "b"', "two\nlines; of it", "plain"]
-    assert rows(f"text\n{cells}") == rows(f'\ufeff"Text"\n{cells}') == texts
+    assert read_rows(f"text\n{cells}") == read_rows(f'\ufeff"Text"\n{cells}') == texts
     for labels in (2, "tags", ["toxic", "mild"], "is_*"):
-        assert rows(f"comment\n{cells}", Layout("comment", labels)) == rows(f"text\n{cells}", Layout("text", labels))
-        assert rows(f"comment\n{cells}", Layout("comment", labels)) == texts
-    assert rows("text\na, b\nc\n") == ["a, b", "c"]  # written by hand
-    assert rows("text\n" + '"a, b\nc"\n' * 20000) == ["a, b\nc"] * 20000
+        assert read_rows(f"comment\n{cells}", Layout("comment", labels)) == read_rows(
+            f"text\n{cells}", Layout("text", labels)
+        )
+        assert read_rows(f"comment\n{cells}", Layout("comment", labels)) == texts
+    assert read_rows("text\na, b\nc\n") == ["a, b", "c"]  # written by hand
+    assert read_rows("text\n" + '"a, b\nc"\n' * 20000) == ["a, b\nc"] * 20000
     with pytest.raises(DataError, match=r":1: found columns text; expected a text column named 'comment'"):
-        rows("text\na b\n", Layout("comment"))
+        read_rows("text\na b\n", Layout("comment"))
     with pytest.raises(
         DataError, match=r":1: found columns text; expected a header with .* a label column named 'labels'"
     ):
         read_texts(Path(written(tmp_path / name, "text\na b\n")), Layout())
-    assert rows("what a day\n\nso sad\n") == ["what a day", "", "so sad"]
+    assert read_rows("what a day\n\nso sad\n") == ["what a day", "", "so sad"]
     if name == "x":
-        assert rows('"Go," she said.\n"No!"\n') == ['"Go," she said.', '"No!"']
+        assert read_rows('"Go," she said.\n"No!"\n') == ['"Go," she said.', '"No!"']
     else:
-        assert rows('"a, b"\n"two\nlines"\n') == ["a, b", "two\nlines"]
+        assert read_rows('"a, b"\n"two\nlines"\n') == ["a, b", "two\nlines"]
         for text in ('comment\n"a, b"\n"two\nlines"\n', "comment\nso sad\nwhat a day\n"):
-            said = ":1: found columns comment; expected a header with a text column named"
-            with pytest.raises(DataError, match=said):
-                rows(text)
+            message = ":1: found columns comment; expected a header with a text column named"
+            with pytest.raises(DataError, match=message):
+                read_rows(text)
 
 
-def test_a_task_of_texts_carves_and_says_so(tmp_path: Path) -> None:
+def test_a_text_task_carves_a_validation_part_and_reports_it(tmp_path: Path) -> None:
     pair = '{"text": "a day @", "labels": ["x"]}\n{"text": "no @", "labels": []}\n'
     train = written(tmp_path / "train.jsonl", "".join(pair.replace("@", letter) for letter in "abcdefghij"))
-    it = loaded("text", train=train, test=written(tmp_path / "test.csv", "text,labels\nb,y\n"))
-    assert [len(it.part(name)) for name in ("train", "validation", "test")] == [16, 4, 1]
-    assert it.space.labels == ["x", "y"] and "4 of the 20 rows" in it.protocol()["split"]
-    assert it.notes()[-2] == "warning: no training example has 1 of the 2 labels (y): they can't be learned"
-    assert it.notes()[-1].startswith("warning: 50% of the validation examples have no label.")
-    assert "read as JSONL (20 texts)" in it.notes()[0] and "read as CSV" in it.notes()[1]
+    task = loaded("text", train=train, test=written(tmp_path / "test.csv", "text,labels\nb,y\n"))
+    assert [len(task.part(name)) for name in ("train", "validation", "test")] == [16, 4, 1]
+    assert task.space.labels == ["x", "y"] and "4 of the 20 rows" in task.protocol()["split"]
+    assert task.notes()[-2] == "warning: no training example has 1 of the 2 labels (y): they can't be learned"
+    assert task.notes()[-1].startswith("warning: 50% of the validation examples have no label.")
+    assert "read as JSONL (20 texts)" in task.notes()[0] and "read as CSV" in task.notes()[1]
     split = written(tmp_path / "s.json", '{"train": [0, 1], "validation": [2], "test": [3]}')
-    it = loaded("text", file=train, split=split)
-    assert [len(it.part(name)) for name in ("train", "validation", "test")] == [2, 1, 1]
-    assert split in it.checksums()
+    task = loaded("text", file=train, split=split)
+    assert [len(task.part(name)) for name in ("train", "validation", "test")] == [2, 1, 1]
+    assert split in task.checksums()

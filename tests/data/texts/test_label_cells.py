@@ -19,7 +19,7 @@ from tests.loaded import in_memory, loaded, parquet_file
 TEXTS = ("a fine day", "rain again", "no wind", "sun at last")
 
 
-def written(folder: Path, kind: str, labels: list[Any], texts: tuple[str, ...] = TEXTS) -> Path:
+def write_labels(folder: Path, kind: str, labels: list[Any], texts: tuple[str, ...] = TEXTS) -> Path:
     """A file of texts with these labels."""
     path = folder / f"x.{kind}"
     rows = list(zip(texts, labels, strict=True))
@@ -67,7 +67,7 @@ def test_a_cell(cell: str, labels: tuple[str, ...] | None) -> None:
             cells.read(7, cell)
 
 
-def test_pairs_of_0_and_1_are_no_labels() -> None:
+def test_pairs_of_0_and_1_are_not_labels() -> None:
     cells = LabelCells(Path("x"), None)
     for line, pair in enumerate((["0", "1"], ["1", "0"]), 1):
         cells.read(line, pair)
@@ -79,52 +79,52 @@ def test_pairs_of_0_and_1_are_no_labels() -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
 def test_lists_written_as_text_are_read(tmp_path: Path, kind: str) -> None:
-    path = written(tmp_path, kind, ["['sun', 'warm']", "['wet']", "[]", "['sun']"])
-    wanted = [("sun", "warm"), ("wet",), (), ("sun",)]
+    path = write_labels(tmp_path, kind, ["['sun', 'warm']", "['wet']", "[]", "['sun']"])
+    expected = [("sun", "warm"), ("wet",), (), ("sun",)]
     for separator in (None, ";"):
-        assert [row.labels for row in read_texts(path, Layout(separator=separator)).rows] == wanted
-    matrix, said, _ = read_strata(path, ColumnKeys())
-    assert matrix.sum(0).tolist() == [2, 1, 1] and "3 labels" in said
+        assert [row.labels for row in read_texts(path, Layout(separator=separator)).rows] == expected
+    matrix, description, _ = read_strata(path, ColumnKeys())
+    assert matrix.sum(0).tolist() == [2, 1, 1] and "3 labels" in description
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
 @pytest.mark.parametrize("separator", [";", "|", " "])
 def test_another_separator_is_an_error_that_names_it(tmp_path: Path, kind: str, separator: str) -> None:
-    path = written(tmp_path, kind, ["warm", f"sun{separator}warm", "sun", f"odd{separator}one"])
+    path = write_labels(tmp_path, kind, ["warm", f"sun{separator}warm", "sun", f"odd{separator}one"])
     line = 3 if kind == "csv" else 2
-    found = rf'x\.{kind}:{line}: found label .sun.warm. beside .sun. and .warm.; .* pass "separator=[{separator}]" '
-    with pytest.raises(DataError, match=found):
+    message = rf'x\.{kind}:{line}: found label .sun.warm. beside .sun. and .warm.; .* pass "separator=[{separator}]" '
+    with pytest.raises(DataError, match=message):
         read_texts(path, Layout())
     joined = [row.labels for row in read_texts(path, Layout(separator=",")).rows]
     assert joined == [("warm",), (f"sun{separator}warm",), ("sun",), (f"odd{separator}one",)]
-    assert [row.labels for row in read_texts(path, Layout(), gold=False).rows] == joined  # of a run, with its labels
+    assert [row.labels for row in read_texts(path, Layout(), gold=False).rows] == joined  # a run knows its labels
     assert read_texts(path, Layout(separator=separator)).rows[3].labels == ("odd", "one")
     assert read_strata(path, ColumnKeys(separator=","))[0].shape == (4, 4)
-    with pytest.raises(DataError, match=found):
+    with pytest.raises(DataError, match=message):
         read_strata(path, ColumnKeys())
 
 
-def test_labels_that_are_named_or_stand_apart_may_hold_a_separator(tmp_path: Path) -> None:
+def test_labels_in_lists_or_a_label_file_may_contain_a_separator(tmp_path: Path) -> None:
     labels = ["science", "fiction", "science fiction", "science|fiction"]
-    lists = written(tmp_path, "jsonl", [[label] for label in labels])
+    lists = write_labels(tmp_path, "jsonl", [[label] for label in labels])
     assert [row.labels for row in read_texts(lists, Layout()).rows] == [(label,) for label in labels]
-    path, names = written(tmp_path, "tsv", labels), tmp_path / "names.txt"
+    path, names = write_labels(tmp_path, "tsv", labels), tmp_path / "names.txt"
     names.write_text("\n".join(labels))
     assert loaded("text", train=str(path), validation=str(path), labels=str(names)).space.labels == labels
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_lists_of_0_and_1_are_rejected(tmp_path: Path, kind: str) -> None:
-    path = written(tmp_path, kind, [[1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 0, 0]])
+    path = write_labels(tmp_path, kind, [[1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 0, 0]])
     for gold in (True, False):
         with pytest.raises(DataError, match=r":1: found labels '1, 0, 1', a list of 0 and 1; expected label names"):
             read_texts(path, Layout(), gold=gold)
-    numbers = written(tmp_path, kind, [[1, 0], [2], [], [0]])
+    numbers = write_labels(tmp_path, kind, [[1, 0], [2], [], [0]])
     assert [row.labels for row in read_texts(numbers, Layout()).rows] == [("1", "0"), ("2",), (), ("0",)]
 
 
 @pytest.mark.parametrize(
-    ("text", "gold", "line", "found"),
+    ("text", "gold", "line", "message"),
     [
         ("one\tx\ntwo\twords\ty\nthree\tx\n", True, 2, r"3 cells in 'two.twords.ty'; expected 2, as in the first line"),
         ("one\tx\ntwo\twords\ty\nthree\tx\n", False, 2, "3 cells .*; expected 2"),
@@ -133,15 +133,15 @@ def test_lists_of_0_and_1_are_rejected(tmp_path: Path, kind: str) -> None:
         ("text\tlabels\none\tx\ntwo\twords\ty\n", True, 3, "3 cells .*; expected 2"),
     ],
 )
-def test_ragged_tsv_is_rejected(tmp_path: Path, text: str, gold: bool | None, line: int, found: str) -> None:
+def test_ragged_tsv_is_rejected(tmp_path: Path, text: str, gold: bool | None, line: int, message: str) -> None:
     path = tmp_path / "x.tsv"
     path.write_text(text)
-    with pytest.raises(DataError, match=rf"x\.tsv:{line}: found {found}"):
+    with pytest.raises(DataError, match=rf"x\.tsv:{line}: found {message}"):
         read_texts(path, Layout(), gold)
 
 
 def test_a_run_names_its_labels(tmp_path: Path) -> None:
-    path = str(written(tmp_path, "tsv", ["b", "a,b", "", "c"]))
+    path = str(write_labels(tmp_path, "tsv", ["b", "a,b", "", "c"]))
     assert "3 labels (a, b, c)" in loaded("text", train=path, validation=path).notes()
     train = (["x"] * 12, [[f"l{n:02}"] for n in range(12)])
     many = in_memory("text", {"train": train, "validation": (["x"], [["l00"]])})
