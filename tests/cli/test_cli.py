@@ -146,7 +146,7 @@ def test_a_command_of_a_plugin(greeting):
     assert (result.stdout, result.stderr) == ("", "error: nobody is there\n")
 
 
-def test_a_plugin_s_command_may_have_commands_of_its_own(site):
+def test_a_plugins_command_may_have_subcommands(site):
     apps = "\n    app = typer.Typer()\n    app.command()(hello)\n    app.command('bye')(hello)\n"
     site.module("acme_commands", HELLO + apps)
     site.install("acme", GREET.replace("acme_commands:hello", "acme_commands:app"))

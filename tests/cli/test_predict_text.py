@@ -218,7 +218,7 @@ def test_invalid_inputs_are_rejected(runs, words, stdin, message):
     assert message in result.stderr and "Traceback" not in result.output
 
 
-def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
+def test_raw_text_without_spacy_and_for_other_tasks_is_rejected(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(sp.ConfigError, match=r"requires spaCy's tokeniser: pip install 'spen-plugins\[spacy\]'"):
         TokenisedText("Anna left.").sentences()
@@ -383,7 +383,7 @@ def test_spans_have_no_field_in_conllu(runs):
     assert "found --format props; expected jsonl, csv for this run's task 'text'" in result.stderr
 
 
-def test_words_with_tabs_go_to_json_alone(runs):
+def test_words_with_tabs_can_be_written_only_as_json(runs):
     task = sp.load(runs["ner"]).task
     item = {"words": ["a\tb"], "tags": ["O"], "entities": []}
     with pytest.raises(sp.DataError, match=r"the word 'a\\tb'; expected words without tabs"):
@@ -441,9 +441,9 @@ def test_a_users_columns_are_kept_beside_predictions(runs, name):
     ]
     assert [row[4] for row in rows] == [",".join(prediction["labels"]) for prediction in predictions]
     Path("again.csv").write_text(result.stdout)
-    again = parse_rows(spen("predict", runs["text"], "again.csv", "--format", "csv").stdout)
-    assert again[0] == [*head, "predicted_", *(f"p_{label}_" for label in labels)]
-    assert [row[: len(head)] for row in again[1:]] == rows
+    second_output = parse_rows(spen("predict", runs["text"], "again.csv", "--format", "csv").stdout)
+    assert second_output[0] == [*head, "predicted_", *(f"p_{label}_" for label in labels)]
+    assert [row[: len(head)] for row in second_output[1:]] == rows
 
 
 def test_parquet_keeps_its_columns_and_pandas_reads_them(runs):
@@ -491,9 +491,9 @@ def test_label_sets_as_csv():
     p = dict.fromkeys(names, 0.5)
     predictions = [{"labels": [names[1]], "probabilities": p}, {"labels": [], "probabilities": p}]
     rows = parse_rows(task.formats()["csv"](predictions, [None, None]))
-    none, likely = ["0"] * len(names), ["0.5"] * len(names)
+    zeros, halves = ["0"] * len(names), ["0.5"] * len(names)
     assert rows[0] == [*(f"predicted_{name}" for name in names), *(f"p_{name}" for name in names)]
-    assert rows[1:] == [["0", "1", *none[2:], *likely], [*none, *likely]]
+    assert rows[1:] == [["0", "1", *zeros[2:], *halves], [*zeros, *halves]]
 
 
 def test_features_are_kept_beside_predicted_label_sets(tmp_path):

@@ -88,7 +88,7 @@ def test_output_is_utf_8_as_files_are(encoding):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of other systems are UTF-8")
-def test_the_bytes_of_a_file_name_stay():
+def test_the_bytes_of_a_file_name_are_kept():
     assert run([b"caf\xe9"]).stdout == b"caf\xe9\n"
     assert (
         get_error(run([b"caf\xe9\x1b[31m", "--fail=data"])) == r"error: caf\udce9\x1b[31m:1: found this; expected that"

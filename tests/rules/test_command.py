@@ -223,8 +223,8 @@ def test_without_gold_there_is_no_accuracy(rules, texts, tmp_path):
         ["21.43", "3", "100.0", "33.3", "–", "–"],
     ]
     assert "gold:" not in output
-    plain = written(tmp_path / "texts.txt", "good film\nnot good\n")
-    assert read_rows(spen("rules", texts[0], plain, "--kind", "texts").stdout)[0][4:] == [
+    source = written(tmp_path / "texts.txt", "good film\nnot good\n")
+    assert read_rows(spen("rules", texts[0], source, "--kind", "texts").stdout)[0][4:] == [
         "100.00", "2", "50.0", "50.0", "–",
     ]  # fmt: skip
 
@@ -237,7 +237,7 @@ def test_the_help_says_which_examples_are_the_labelled_ones():
     assert "training part" in labelled.doc and "`spen rules`" in labelled.doc
 
 
-def test_examples_without_gold_count_for_coverage_alone(rules, names, texts, tmp_path):
+def test_examples_without_gold_count_only_for_coverage(rules, names, texts, tmp_path):
     """Such examples come after the labelled ones, or from files where only some have gold."""
     output = spen("rules", rules, names, "labelled=1", "--kind", "names", "--examples", "4").stdout
     assert "4 sentences, 14 words; 1 with gold." in output
@@ -261,8 +261,8 @@ def test_labels_may_be_listed_in_a_file(texts, tmp_path):
     file = written(tmp_path / "numbers.tsv", "good film\t1\nbad film\t0\nnot good\t0\ngood and bad\t0,1\nfilm\t\n")
     output = spen("rules", texts[0], file, f"labels={listing}", "--kind", "texts").stdout
     assert [row[-1] for row in read_rows(output)] == ["66.7", "100.0", "100.0", "example F1 60.0"]
-    plain = written(tmp_path / "plain.txt", "good film\nnot good\n")
-    assert "2 texts; none with gold." in spen("rules", texts[0], plain, f"labels={listing}", "--kind", "texts").stdout
+    source = written(tmp_path / "plain.txt", "good film\nnot good\n")
+    assert "2 texts; none with gold." in spen("rules", texts[0], source, f"labels={listing}", "--kind", "texts").stdout
 
 
 def test_settings_name_columns_and_the_encoding(rules, texts, tmp_path):

@@ -129,7 +129,7 @@ def test_the_gradient_on_a_crf_is_the_covariance_of_mann_and_mccallum(tags):
     assert gradient.abs().max() > 0.01
 
 
-def test_counts_run_over_batches_in_training_alone():
+def test_counts_run_over_batches_only_in_training():
     task = RuledTags(sp.TagSequence(PLAIN), votes_for("N", "a"), votes_for("V", "b"))
     loss = make_expectation(task, memory=0.5)
     fired = torch.tensor([[[1, 0], [1, 1]], [[1, 1], [0, 1]]]).bool()
@@ -226,7 +226,7 @@ def compute_losses(context: sp.OneBatch, weight: float) -> Tensor:
 
 
 @pytest.mark.parametrize("cls", [Imitation, Violation, Expectation])
-def test_no_weight_is_cross_entropy_alone_and_a_weight_adds_its_term(cls):
+def test_without_a_weight_the_loss_is_cross_entropy_and_a_weight_adds_its_term(cls):
     task = RuledTags(None, votes_for("A0", "dogs", "cats"), votes_for("A1", "chase", weight=0.5))
     context = make_context(task, cls)
     parameters = list(context.model.inference_net.parameters())

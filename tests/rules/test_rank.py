@@ -172,8 +172,8 @@ def test_a_change_affects_one_variable_and_never_padding(kind):
         y = torch.randint(2, (rows, 1, 2, 3)).float() * mask.unsqueeze(1)
     output = change_one(space, y, mask)
     assert output.shape == y.shape and torch.equal(space.round(output, mask), output)
-    differs = output != y
-    is_changed = differs.any(-1) if kind == "tags" else differs
+    is_different = output != y
+    is_changed = is_different.any(-1) if kind == "tags" else is_different
     assert (is_changed.flatten(1).sum(1) <= 1).all()
     inside = torch.ones(rows, *y.shape[2:-1] if kind == "tags" else y.shape[2:]) if mask is None else mask
     assert torch.equal(is_changed[:, 0].any(0), inside.bool().any(0))  # each variable is changed in some row

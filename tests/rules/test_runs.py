@@ -224,7 +224,7 @@ def test_running_counts_are_rejected_where_a_batch_has_parts(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("method", ["majority", "votes", "expectation", "rules_energy", "sg_spen"])
-def test_the_rules_of_citations_serve_without_a_file(method: str) -> None:
+def test_the_rules_of_citations_are_used_without_a_file(method: str) -> None:
     experiment = built("citations", method=method)
     batch = experiment.task.collate(experiment.task.part("train")[:4])
     assert batch.x.inputs[sp.VOTES].sum() > 0 and len(experiment.task.rule_votes()) > 5
@@ -235,7 +235,7 @@ def test_the_rules_of_citations_serve_without_a_file(method: str) -> None:
         assert experiment.model.inference_net.prior.argmax() == common
 
 
-def test_rules_teach_nothing_where_all_examples_have_gold(tmp_path: Path) -> None:
+def test_rules_are_rejected_where_all_examples_have_gold(tmp_path: Path) -> None:
     rules = write_rules(tmp_path / "rules")
     for method in ("votes", "expectation", "rules_cd"):
         with pytest.raises(sp.ConfigError, match=r"task\.labelled=50 hides the gold of the others"):

@@ -63,7 +63,7 @@ def test_the_loss_keeps_the_contract_with_an_energy_that_learns(source):
     )
 
 
-def test_marginals_and_emissions_differ_for_a_crf_alone(context):
+def test_marginals_and_emissions_differ_only_for_a_crf(context):
     batch, energy = context.batch, context.energy
     marginals, emissions = (Violation(Violation.Config(of=source), ToyTags()) for source in ("marginals", "emissions"))
     crf = context.proposal
@@ -95,7 +95,7 @@ def compute_gradients(context: sp.OneBatch, weight: float) -> list[torch.Tensor]
     return list(torch.autograd.grad(sum(terms.values()).mean(), list(context.model.inference_net.parameters())))
 
 
-def test_no_weight_is_cross_entropy_alone_and_a_weight_adds_its_term(context):
+def test_without_a_weight_the_loss_is_cross_entropy_and_a_weight_adds_its_term(context):
     parameters = list(context.model.inference_net.parameters())
     net_gradients = torch.autograd.grad(sp.cross_entropy(context).mean(), parameters, retain_graph=True)
     torch.testing.assert_close(compute_gradients(context, 0.0), list(net_gradients), rtol=1e-12, atol=1e-12)

@@ -179,7 +179,7 @@ def test_padding_and_the_rest_of_the_batch_change_nothing(name):
                 assert not tensor[b, int(x.mask[b].sum()) :].any()
 
 
-def test_rewards_of_many_words_do_not_leave_0_and_1_by_rounding():
+def test_rewards_of_many_words_stay_between_0_and_1():
     weights = [0.1, 0.3, 0.7, 1.1, 2.3]
     rules = bound(sp.TagSequence(BIO), *(votes_for("PER LOC", f"w{i}", weight=w) for i, w in enumerate(weights)))
     for length in range(1, 60):

@@ -370,7 +370,7 @@ def test_parameters_of_the_config_are_the_estimators(kind) -> None:
     assert "trainer.epochs=7" in repr(estimator) and "trainer.epochs" in estimator._repr_html_()
 
 
-def test_only_the_classifier_is_one() -> None:
+def test_only_the_classifier_is_a_classifier() -> None:
     assert is_classifier(MultiLabelClassifier()) and not is_classifier(SequenceTagger())
 
 
@@ -463,8 +463,8 @@ def test_probabilities_of_spans_are_of_the_tags_of_y(tagger) -> None:
     [(proposal, _, _)] = tagger.predictor_.proposals(parse_all(task, rows[:1]))
     outside = tempered(proposal.mean[0, 0].detach().numpy(), task.temperature)[:, task.space.tags.index("O")]
     np.testing.assert_allclose(probabilities[0], np.stack([1 - outside, outside], 1), atol=1e-6)
-    for copied in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
-        np.testing.assert_allclose(copied.predict_proba(rows)[2], probabilities[2])
+    for restored in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
+        np.testing.assert_allclose(restored.predict_proba(rows)[2], probabilities[2])
 
 
 @pytest.mark.parametrize(

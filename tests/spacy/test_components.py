@@ -150,18 +150,18 @@ def test_tokens_blocked_for_entities(runs: dict[str, Path], overwrite: bool) -> 
     assert (doc[4].ent_iob_, doc[4].ent_type_) == ("B", "")
 
 
-def test_an_address_is_no_person(runs: dict[str, Path]) -> None:
+def test_an_address_is_not_a_person(runs: dict[str, Path]) -> None:
     nlp = piped("spen_ner", model=runs["ner"])
     doc = nlp.make_doc("Mail anna@acme.com or bob@acme.com")
-    found = [Entity(1, 2, "PER", 0.9), Entity(2, 4, "PER", 0.9)]
-    nlp.get_pipe("spen_ner")._set(Reading(doc), found)
+    entities = [Entity(1, 2, "PER", 0.9), Entity(2, 4, "PER", 0.9)]
+    nlp.get_pipe("spen_ner")._set(Reading(doc), entities)
     assert [span.text for span in doc.ents] == ["or bob@acme.com"] and len(doc.spans["spen_ner"]) == 1
     doc.ents = []
     nlp.get_pipe("spen_ner")._set(Reading(doc), [Entity(1, 2, "EMAIL", 0.9)])
     assert [span.label_ for span in doc.ents] == ["EMAIL"]
 
 
-def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_that_reads_columns_causes_a_warning(runs: dict[str, Path], tmp_path: Path) -> None:
     values = {"columns": '{"pos": 1, "chunk": 2}', "method": "cross_entropy"}
     values |= {"features.hidden": "4", "trainer.epochs": "1"}
     trained("names", tmp_path / "run", **values)

@@ -28,9 +28,9 @@ def requested_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     devices: list[str] = []
     run = component.Run
 
-    def load_to_cpu(place: Path, device: str, **rest: Any) -> Any:
+    def load_to_cpu(place: Path, device: str, **options: Any) -> Any:
         devices.append(device)
-        return run(place, **rest)
+        return run(place, **options)
 
     monkeypatch.setattr(component, "Run", load_to_cpu)
     return devices

@@ -114,7 +114,7 @@ def test_clauses_of_a_sentence_keep_their_frames_where_they_are_joined() -> None
 
 
 @pytest.mark.filterwarnings("ignore:.*W101")
-def test_energies_are_of_the_doc_that_they_were_computed_for() -> None:
+def test_energies_belong_to_the_doc_they_were_computed_for() -> None:
     doc = NLP(MET)
     doc.user_data.setdefault(ENERGY, {})["spen_ner"] = 0.5
     keep_token_scores(doc, np.ones(len(doc), dtype=np.float32))

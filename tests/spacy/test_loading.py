@@ -32,7 +32,7 @@ def plugin_site(site, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
-def test_no_model(factory: str, plugin_site) -> None:
+def test_a_missing_model_is_reported(factory: str, plugin_site) -> None:
     with pytest.raises(
         ConfigError, match=rf"{factory}: no model is named, and none is installed.*spen-run [a-z_.]+ --out runs/mine"
     ):
@@ -90,7 +90,7 @@ def get_required_settings(factory: str) -> dict[str, str]:
         ("spen_task", "ner", r"sp\.ReadsDocs"),
     ],
 )
-def test_a_run_of_another_task(runs: dict[str, Path], factory: str, run: str, message: str) -> None:
+def test_a_run_of_another_task_is_rejected(runs: dict[str, Path], factory: str, run: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         add(factory, model=str(runs[run]), **get_required_settings(factory))
 
@@ -118,7 +118,7 @@ def test_predicates_need_a_source(runs: dict[str, Path], plugin_site) -> None:
         add("spen_srl", model=str(runs["srl"]), predicates="verbs", predicates_model=str(runs["predicates"]))
 
 
-def test_a_run_whose_plugin_is_missing(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_whose_plugin_is_missing_is_reported(runs: dict[str, Path], tmp_path: Path) -> None:
     run = shutil.copytree(runs["ner"], tmp_path / "run")
     config = json.loads((run / "config.json").read_text())
     config["trainer"]["type"] = "acme.trainer"
@@ -190,7 +190,7 @@ def test_a_pipeline_without_a_transformer_loads_no_training_packages() -> None:
     assert not {"accelerate", "transformers"} & set(process.stdout.split())
 
 
-def test_a_folder_of_several_methods_is_the_run_that_was_chosen(runs, tmp_path) -> None:
+def test_a_folder_of_several_methods_stands_for_the_chosen_run(runs, tmp_path) -> None:
     (tmp_path / "both/nce").mkdir(parents=True)
     (tmp_path / "both/nce/seed-0").symlink_to(runs["ner"])
     record = {"methods": ["crf", "nce"], "chosen": "nce", "run": "nce/seed-0"}

@@ -59,7 +59,7 @@ def test_trees_and_noun_phrases_written_by_hand() -> None:
         doc._.tree  # noqa: B018
 
 
-def test_a_run_of_another_task(tmp_path: Path) -> None:
+def test_a_run_of_another_task_is_rejected(tmp_path: Path) -> None:
     run = trained("tags", tmp_path / "run", method="cross_entropy", **{"trainer.epochs": "1"})
     with pytest.raises(ConfigError, match=r"spen_parser: found a run whose outputs are not trees"):
         piped("spen_parser", model=run)

@@ -58,8 +58,8 @@ def test_a_frame_describes_its_sense_and_roles() -> None:
     assert [argument.description for argument in frame.arguments] == ["giver", None]
     role, span, score = frame.arguments[0]
     assert (role, span.text, score) == ("ARG0", "Anna", 1.0)
-    copied = pickle.loads(pickle.dumps(Argument("ARG1", None, 0.5, "give.01")))
-    assert copied == Argument("ARG1", None, 0.5) and copied.description == "thing given"
+    restored = pickle.loads(pickle.dumps(Argument("ARG1", None, 0.5, "give.01")))
+    assert restored == Argument("ARG1", None, 0.5) and restored.description == "thing given"
 
 
 def test_senses_are_those_of_the_lemma_and_are_kept(roles: Language, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_senses_are_those_of_the_lemma_and_are_kept(roles: Language, tmp_path: P
     )
 
 
-def test_frames_have_no_sense_without_such_a_run(nlp: Language) -> None:
+def test_frames_have_no_sense_without_a_run_for_senses(nlp: Language) -> None:
     for frame in nlp(TEXT)._.srl:
         assert frame.sense is frame.gloss is frame.sense_score is None
         assert all(argument.description is None for argument in frame.arguments)

@@ -115,7 +115,7 @@ def test_a_pipelines_name_is_not_the_name_of_a_model() -> None:
 def test_the_larger_pipeline_names_its_models(monkeypatch: pytest.MonkeyPatch) -> None:
     folders: list[Path] = []
     run = component.Run
-    monkeypatch.setattr(component, "Run", lambda place, **rest: (folders.append(place), run(place, **rest))[1])
+    monkeypatch.setattr(component, "Run", lambda place, **options: (folders.append(place), run(place, **options))[1])
     nlp = spacy.load("spen_en_md")
     assert len(folders) == len(set(folders)) == 5  # each model once
     models = {name: nlp.config["components"][name]["model"] for name in ("spen_pos", "spen_ner", "spen_srl")}

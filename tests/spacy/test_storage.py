@@ -68,7 +68,7 @@ def test_a_fresh_process_annotates_the_same(moved_nlp: Language, text: str, tmp_
     assert json.loads(process.stdout) == summarise(moved_nlp, text)
 
 
-def test_what_is_saved_is_safe_and_needs_no_run(moved_nlp: Language, tmp_path: Path) -> None:
+def test_saved_files_are_safe_and_need_no_run(moved_nlp: Language, tmp_path: Path) -> None:
     moved_nlp.to_disk(tmp_path / "once")
     moved_nlp.to_disk(tmp_path / "once")  # over itself
     files = [path for path in (tmp_path / "once").glob("spen_*/**/*") if path.is_file()]

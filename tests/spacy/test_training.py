@@ -51,9 +51,9 @@ def test_frozen_components_annotate_while_others_train(
     entities: list[tuple[str, ...]] = []
     tagger = nlp.get_pipe("tagger")
     update = tagger.update
-    tagger.update = lambda examples, **rest: (  # type: ignore[method-assign]
+    tagger.update = lambda examples, **options: (  # type: ignore[method-assign]
         entities.extend(tuple(span.text for span in example.predicted.ents) for example in examples),
-        update(examples, **rest),
+        update(examples, **options),
     )[1]
     (tmp_path / "trained").mkdir()
     train(nlp, tmp_path / "trained")

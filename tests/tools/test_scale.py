@@ -56,9 +56,9 @@ def test_larger_shards_are_sums_of_measured_ones(scale) -> None:
 def test_rows_are_compared_by_words_and_by_numbers(tmp_path: Path) -> None:
     bench = module_of(TOOLS / "bench_annotate.py")
     rows = [{"text": "a", "ents": [{"label": "X", "score": 0.5}]}, {"text": "b", "ents": []}]
-    changed = [{"text": "a", "ents": [{"label": "X", "score": 0.625}]}, {"text": "b", "ents": []}]
-    other = [{"text": "a", "ents": [{"label": "Y", "score": 0.5}]}, {"text": "b", "ents": []}]
-    for name, table in (("one", rows), ("same", rows), ("changed", changed), ("other", other)):
+    changed_rows = [{"text": "a", "ents": [{"label": "X", "score": 0.625}]}, {"text": "b", "ents": []}]
+    other_rows = [{"text": "a", "ents": [{"label": "Y", "score": 0.5}]}, {"text": "b", "ents": []}]
+    for name, table in (("one", rows), ("same", rows), ("changed", changed_rows), ("other", other_rows)):
         (tmp_path / name).mkdir()
         parquet.write_table(pa.Table.from_pylist(table), tmp_path / name / "shard-000000.parquet")
     differences = {name: bench.difference(tmp_path / "one", tmp_path / name) for name in ("same", "changed", "other")}

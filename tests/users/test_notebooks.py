@@ -49,7 +49,7 @@ def test_its_outputs_are_short_texts(path: Path) -> None:
 
 
 @every_notebook
-def test_its_links_lead_somewhere(path: Path) -> None:
+def test_its_links_have_targets(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):

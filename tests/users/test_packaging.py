@@ -139,7 +139,7 @@ def test_every_subpackage_is_packaged(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
 def test_pins_are_in_the_allowed_ranges(folder: Path) -> None:
-    parser, pinned = read_setup(folder), read_pins()
+    parser, versions = read_setup(folder), read_pins()
     lines = split_lines(parser["options"]["install_requires"])
     if folder == ROOT:
         lines += [
@@ -149,8 +149,8 @@ def test_pins_are_in_the_allowed_ranges(folder: Path) -> None:
     for requirement in map(Requirement, lines):
         name = canonicalize_name(requirement.name)
         if not name.startswith("spen-"):
-            assert name in pinned, f"{name} is not pinned in constraints.txt"
-            assert requirement.specifier.contains(pinned[name]), requirement
+            assert name in versions, f"{name} is not pinned in constraints.txt"
+            assert requirement.specifier.contains(versions[name]), requirement
 
 
 def test_torch_is_pinned_without_a_build() -> None:
@@ -170,14 +170,14 @@ def test_plugins_are_listed_in_the_contracts() -> None:
 
 def test_every_module_of_the_core_is_in_a_contract() -> None:
     parser = read_setup(ROOT)
-    placed = set(re.findall(r"spen_plugins\.(\w+)", parser["importlinter:contract:core"]["layers"]))
-    placed |= set(re.findall(r"spen_plugins\.(\w+)", parser["importlinter:contract:parts"]["source_modules"]))
+    listed_modules = set(re.findall(r"spen_plugins\.(\w+)", parser["importlinter:contract:core"]["layers"]))
+    listed_modules |= set(re.findall(r"spen_plugins\.(\w+)", parser["importlinter:contract:parts"]["source_modules"]))
     modules = {
         path.stem
         for path in (ROOT / "spen_plugins").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert modules - {"__init__"} == placed
+    assert modules - {"__init__"} == listed_modules
 
 
 def test_console_scripts_lead_to_functions() -> None:

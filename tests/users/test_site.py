@@ -77,7 +77,7 @@ def test_the_gallery_has_every_figure() -> None:
     assert sorted(name for _, name in figures) == sorted(path.name for path in (ROOT / "docs/figures").iterdir())
 
 
-def test_every_image_has_a_text_in_its_place() -> None:
+def test_every_image_has_an_alternative_text() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for text, name in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", page.read_text()):
             assert len(text.split()) > 2, f"{page.name}: {name}"

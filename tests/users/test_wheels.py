@@ -35,7 +35,7 @@ for name, module in list(sys.modules.items()):
 class Environment:
     """A virtual environment with some of our wheels and the other packages of this one, and a working folder."""
 
-    def __init__(self, folder: Path, built: Iterable[Path]) -> None:
+    def __init__(self, folder: Path, built_wheels: Iterable[Path]) -> None:
         self.work, self.bin, self.place = folder / "work", folder / "env/bin", folder / "others"
         self.work.mkdir()
         self.place.mkdir()
@@ -51,7 +51,7 @@ class Environment:
         keep = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "LANG", "LC_ALL")
         self.variables = {name: os.environ[name] for name in keep if name in os.environ}
         self.variables |= {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(folder), "COLUMNS": "200"}
-        self.install("--no-compile", *map(str, built))
+        self.install("--no-compile", *map(str, built_wheels))
 
     def install(self, *words: str) -> None:
         """Installs into this environment without dependencies and without the network."""

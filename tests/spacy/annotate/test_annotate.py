@@ -260,7 +260,7 @@ def test_a_header_may_have_any_printable_or_blank_mark(rows: Annotate, tmp_path:
     assert (row["text"], row["two\nlines"], row["no\u00a0break"]) == ("Anna", "1", "2")
 
 
-def test_values_of_parquet_that_python_does_not_have_are_rows_with_errors(
+def test_values_of_parquet_that_python_lacks_are_rows_with_errors(
     rows: Annotate, pipeline: Path, tmp_path: Path
 ) -> None:
     damaged_texts = pa.array([b"Anna", b"\xff", b"Bob"], pa.binary())
@@ -384,7 +384,7 @@ def test_json_lines_have_what_parquet_has(rows: Annotate, tmp_path: Path) -> Non
     assert list(narrow_rows[2]) == ["input_file", "input_row", "text", "new", "ents", "error"]
 
 
-def test_numbers_of_parquet_that_json_does_not_have_are_null(rows: Annotate, tmp_path: Path) -> None:
+def test_numbers_of_parquet_that_json_lacks_are_null(rows: Annotate, tmp_path: Path) -> None:
     table = pa.table({"text": ["Anna"], "n": [float("nan")], "at": pa.array([10**9], pa.timestamp("s"))})
     parquet.write_table(table, path := tmp_path / "a.parquet")
     [row] = rows(path, to="jsonl")
@@ -403,9 +403,9 @@ def test_json_lines_are_printed_in_order(pipeline: Path, tmp_path: Path, monkeyp
     failed, total = result.stderr.splitlines()
     assert failed == "1 document failed (the key error says why)" and total.startswith("7 documents, ")
     monkeypatch.undo()
-    stopped = invoke(pipeline, path, out="-", **options)
-    assert stopped.exit_code == 1 and "it exploded)\nWith --errors keep, a document" in stopped.stderr
-    assert stopped.stdout and expected.startswith(stopped.stdout)
+    failure = invoke(pipeline, path, out="-", **options)
+    assert failure.exit_code == 1 and "it exploded)\nWith --errors keep, a document" in failure.stderr
+    assert failure.stdout and expected.startswith(failure.stdout)
 
 
 def test_formats_that_cannot_be_printed_are_rejected(pipeline: Path, tmp_path: Path) -> None:
@@ -509,7 +509,7 @@ def test_changed_inputs_and_options_are_rejected(pipeline: Path, tmp_path: Path,
     assert "and no _plan.json" in get_error(pipeline, path, out=out)
 
 
-def test_partial_files_of_others_stay(pipeline: Path, tmp_path: Path, rows: Annotate) -> None:
+def test_partial_files_of_others_are_kept(pipeline: Path, tmp_path: Path, rows: Annotate) -> None:
     path, name = write_text_file(tmp_path), f"shard-000000.parquet.0123abcd-99-{'0' * 16}.partial"
     (rejected := tmp_path / "rejected").mkdir()
     for file in ("film.mkv.partial", name):
@@ -533,7 +533,7 @@ def test_a_folder_in_use_is_rejected(pipeline: Path, tmp_path: Path) -> None:
         assert "is in use by process" in get_error(pipeline, write_text_file(tmp_path), out=tmp_path / "out")
 
 
-def test_other_formats_need_to_be_called_text(pipeline: Path, tmp_path: Path) -> None:
+def test_other_formats_must_be_declared_as_text(pipeline: Path, tmp_path: Path) -> None:
     for name in ("a.html", "a.pdf", "a.docx", "a", "a.bin", "a.parquet.gz", "a.csv.zip"):
         (path := tmp_path / name).write_bytes(b"<p>Anna\n")
         assert "or --from text" in get_error(pipeline, path, out=tmp_path / "out")
@@ -661,7 +661,7 @@ def test_a_file_that_changes_during_the_job_is_rejected(
     assert not list((tmp_path / "out").glob("shard-*"))
 
 
-def test_memory_depends_on_no_input() -> None:
+def test_memory_does_not_depend_on_the_input() -> None:
     stream = (Document("a", row, "x" * 300, {}) for row in range(3000))
     groups = [len(group) for group in shards._group_documents(stream)]
     assert sum(groups) == 3000 and max(groups) * 300 <= shards.CHARACTERS + 300
@@ -787,7 +787,7 @@ def test_workers_start_without_the_working_directory(shadows: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_command_with_processes_needs_nothing_of_the_working_directory(
+def test_a_command_with_processes_imports_nothing_from_the_working_directory(
     job: tuple[Job, list[Shard]], tmp_path: Path, shadows: Path
 ) -> None:
     """Then runs the same command again, with Ctrl-C while its processes start."""

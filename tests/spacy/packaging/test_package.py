@@ -74,8 +74,8 @@ CALIBRATION = {
 }
 
 
-def import_package(packaged: Path, *more: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join(map(str, [packaged, *more]))
+def import_package(packaged: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(map(str, [packaged, *folders]))
     words = [sys.executable, "-c", LOADED, json.dumps(SENTENCE)]
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=packaged)
@@ -86,8 +86,8 @@ def test_a_package_predicts_as_its_runs_do_without_them(packaged: Path, runs: di
     [predicates] = sp.load(runs["predicates"]).predict([{"words": SENTENCE}])
     expected = ["O"] * len(SENTENCE)
     for entity in tags:
-        inside = range(entity["start"], entity["end"])
-        expected[entity["start"] : entity["end"]] = [("B" if i == inside[0] else "I") + entity["type"] for i in inside]
+        span = range(entity["start"], entity["end"])
+        expected[entity["start"] : entity["end"]] = [("B" if i == span[0] else "I") + entity["type"] for i in span]
     moved_path = runs["ner"].parent.with_name("elsewhere")
     runs["ner"].parent.rename(moved_path)
     try:
@@ -130,14 +130,16 @@ def test_the_card_has_scores_licences_and_limits(packaged: Path, runs: dict[str,
     assert str(runs["ner"].parent) not in text and "{" not in text.replace("```", "")
 
 
-def test_configs_of_the_runs_are_in_the_package_and_their_machine_is_not(packaged: Path, runs: dict[str, Path]) -> None:
-    inside = packaged / "en_mine/en_mine-0.0.0"
+def test_the_package_has_the_configs_of_its_runs_but_no_facts_about_their_machine(
+    packaged: Path, runs: dict[str, Path]
+) -> None:
+    pipeline = packaged / "en_mine/en_mine-0.0.0"
     for name, part in (("spen_ner-model", "ner"), ("roles-model", "srl"), ("roles-predicates", "predicates")):
-        config = json.loads((inside / f"training/{name}.json").read_text())
+        config = json.loads((pipeline / f"training/{name}.json").read_text())
         assert config == json.loads((runs[part] / "config.json").read_text())
     for file in packaged.rglob("*"):
         assert not file.is_file() or str(runs["ner"].parent).encode() not in file.read_bytes(), file
-    assert "working_folder" not in (inside / "spen_ner/model/environment.json").read_text()
+    assert "working_folder" not in (pipeline / "spen_ner/model/environment.json").read_text()
     assert [path for path in packaged.parent.iterdir() if path != packaged] == []
 
 
@@ -238,7 +240,7 @@ SRL = {"type": "srl"}
         ([NER], "verbs", r"--predicates: there are no roles"),
     ],
 )
-def test_runs_that_make_no_pipeline(folder, tmp_path, tasks, predicates, message: str) -> None:
+def test_runs_that_make_no_pipeline_are_rejected(folder, tmp_path, tasks, predicates, message: str) -> None:
     words = [folder(f"run{i}", **task) for i, task in enumerate(tasks)]
     with pytest.raises(ConfigError, match=message):
         package(words, "en_mine", tmp_path / "out", predicates=predicates)
@@ -267,7 +269,9 @@ def test_folders_that_are_no_finished_runs_are_rejected(folder, tmp_path: Path, 
         ({"version": "1.0-beta"}, r"--version 1\.0-beta: .* 1\.0b0"),
     ],
 )
-def test_settings_that_make_no_package(folder, tmp_path: Path, settings: dict[str, str], message: str) -> None:
+def test_settings_that_make_no_package_are_rejected(
+    folder, tmp_path: Path, settings: dict[str, str], message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         package([folder("run", **NER)], settings.pop("name", "en_mine"), tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
@@ -342,7 +346,7 @@ def test_the_plugin_registers_the_command(folder) -> None:
     assert "note: the package is called en_mine" in result.stderr
 
 
-def test_its_help_and_that_of_the_plugin_import_no_spacy() -> None:
+def test_help_imports_no_spacy() -> None:
     for words in (["--help"], ["package", "--help"]):
         code = (
             f"import sys; from spen_plugins.cli.main import app\ntry: app({words!r})\n"
