@@ -62,7 +62,7 @@ def names(tmp_path: Path) -> str:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> tuple[str, str]:
-    """A file of rules for texts, and one of texts."""
+    """A file of rules for texts, and a file of texts."""
     return written(tmp_path / "moods.py", TEXTS), written(tmp_path / "texts.tsv", COMMENTS)
 
 
@@ -117,7 +117,7 @@ def test_names_of_other_schemes_have_the_same_shares(rules, tmp_path, scheme):
     file = write_sentences(tmp_path / "some.conll", ("|".join(map(" ".join, pairs)),))
     rows = read_rows(spen("rules", rules, file, "--kind", "names", "--scheme", scheme).stdout)
     assert [row[-2:] for row in rows[:2]] == [["100.0", "100.0"], ["50.0", "50.0"]]
-    assert rows[-1][-1] == "P 33.3, R 50.0, F1 40.0"  # by hand: LOC, Hilton apart, LOC
+    assert rows[-1][-1] == "P 33.3, R 50.0, F1 40.0"  # by hand: LOC, Hilton separately, LOC
 
 
 def test_the_table_of_tags_has_the_numbers_counted_by_hand(tmp_path):

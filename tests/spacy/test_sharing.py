@@ -61,7 +61,7 @@ def load_pipeline(runs: Path, **tags: Any) -> Language:
 
 @pytest.fixture
 def nlp(runs: Path) -> Language:
-    gc.collect()  # pipelines of earlier tests, in cycles, would be users of the same encoder
+    gc.collect()  # pipelines of earlier tests, in reference cycles, would still use the same encoder
     return load_pipeline(runs)
 
 

@@ -123,7 +123,7 @@ def test_components_are_sourced(nlp: Language, text: str) -> None:
     other.add_pipe("spen_srl", name="roles", source=nlp)
     doc = other(text)
     assert [str(span) for span in doc.ents] == [str(span) for span in nlp(text).ents] and "roles" in doc.spans
-    nlp.get_pipe("spen_srl").name = "spen_srl"  # which spaCy renames in both pipelines
+    nlp.get_pipe("spen_srl").name = "spen_srl"  # spaCy renames it in both pipelines
 
 
 def test_a_component_without_its_files_fails_at_first_use(moved_nlp: Language, tmp_path: Path) -> None:
