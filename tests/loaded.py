@@ -1,4 +1,4 @@
-"""Makers of tasks, experiments, runs and files for tests; and the commands, called in this process."""
+"""Functions that make tasks, experiments, runs and files for tests, and call commands in this process."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ QUIET = RunOptions("cpu", quiet=True)
 
 
 def parsed(kind: str, name: str, **fields: object) -> tuple[type, sp.Config]:
-    """A component's class, by its kind and type, and its config, as a run parses it."""
+    """Returns the class of a component, by its kind and type, and its config, as a run parses it."""
     return Registry().parse(kind, {"type": name, **fields}, kind, "test")
 
 
 def loaded(name: str, **fields: object) -> sp.Task:
-    """A task by its type and the fields of its config."""
+    """Returns a loaded task, by its type and the fields of its config."""
     cls, config = parsed("task", name, **fields)
     task = cls(config)
     task.load()
@@ -40,7 +40,7 @@ def loaded(name: str, **fields: object) -> sp.Task:
 
 
 def in_memory(kind: str, parts: Mapping[str, Any], **fields: object) -> sp.Task:
-    """A task whose examples are given."""
+    """Returns a task with these examples."""
     cls, config = parsed("task", kind, in_memory=True, **fields)
     task = cls(config)
     task.take(parts)
@@ -48,44 +48,44 @@ def in_memory(kind: str, parts: Mapping[str, Any], **fields: object) -> sp.Task:
 
 
 def experiment(config: str | Path | Mapping[str, Any], **arguments: str) -> dict[str, Any]:
-    """The table of a checked experiment; the config is a name in `configs`, a path or a table."""
+    """Returns the table of a checked experiment; the config is a name in `configs`, a path or a table."""
     return check(evaluate(config, arguments), config, Registry()).table()
 
 
 def built(config: str | Path | Mapping[str, Any], **arguments: str) -> Built:
-    """The objects of an experiment, by a config as of `experiment`."""
+    """Returns the objects of an experiment; the config is as in `experiment`."""
     return build(check(evaluate(config, arguments), config, Registry()))
 
 
 def trained(config: str | Path | Mapping[str, Any], folder: Path, **arguments: str) -> Path:
-    """The folder of a run, trained quietly on the CPU, by a config as of `experiment`."""
+    """Trains a run quietly on the CPU and returns its folder; the config is as in `experiment`."""
     from spen_plugins.runs.train.runner import run
 
     return run(evaluate(config, arguments), str(config), folder, QUIET)
 
 
 def spen(*words: object, status: int = 0, **settings: Any) -> Result:
-    """The command `spen`, which ends with this status; settings are those of `CliRunner.invoke`."""
+    """Calls the command `spen` and checks its exit status; settings are those of `CliRunner.invoke`."""
     from spen_plugins.cli.main import app
 
     return _call(app, words, status, settings)
 
 
 def spen_run(*words: object, status: int = 0, **settings: Any) -> Result:
-    """The command `spen-run`, likewise."""
+    """Calls the command `spen-run` in the same way."""
     from spen_plugins.cli.run import app
 
     return _call(app, words, status, settings)
 
 
 def _call(app: Any, words: tuple[object, ...], status: int, settings: Mapping[str, Any]) -> Result:
-    done = CliRunner().invoke(app, [str(word) for word in words], **{"env": {"COLUMNS": "200"}, **settings})
-    assert done.exit_code == status, done.output
-    return done
+    result = CliRunner().invoke(app, [str(word) for word in words], **{"env": {"COLUMNS": "200"}, **settings})
+    assert result.exit_code == status, result.output
+    return result
 
 
 def piped(factory: str, **config: Any) -> Language:
-    """A blank spaCy pipeline with one component; its models may be paths."""
+    """Returns a blank spaCy pipeline with one component; its models may be paths."""
     import spacy
 
     nlp = spacy.blank("en")
@@ -94,7 +94,7 @@ def piped(factory: str, **config: Any) -> Language:
 
 
 def small_bert(folder: Path, words: Iterable[str], *, lower: bool = True, **sizes: Any) -> str:
-    """The folder of a small BERT with these pieces, and of its tokeniser; sizes are those of its `BertConfig`."""
+    """Saves a small BERT with these pieces and its tokeniser, and returns the folder; sizes go to `BertConfig`."""
     import pytest
 
     transformers = pytest.importorskip("transformers")
@@ -102,25 +102,25 @@ def small_bert(folder: Path, words: Iterable[str], *, lower: bool = True, **size
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
     vocabulary = written(folder / "vocab.txt", "\n".join(pieces) + "\n")
     transformers.BertTokenizerFast(vocabulary, do_lower_case=lower).save_pretrained(folder)
-    small = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8} | sizes
-    transformers.BertModel(transformers.BertConfig(vocab_size=len(pieces), **small)).save_pretrained(folder)
+    dimensions = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8} | sizes
+    transformers.BertModel(transformers.BertConfig(vocab_size=len(pieces), **dimensions)).save_pretrained(folder)
     return str(folder)
 
 
 def of_six_digits(number: str) -> float:
-    """A number of a JSON text, which has six digits behind the point at most."""
+    """Parses a number of a JSON text and checks that it has at most six decimals."""
     assert round(float(number), 6) == float(number), number
     return float(number)
 
 
 def written(path: Path, text: str) -> str:
-    """The path of a file with this text."""
+    """Writes a file with this text and returns its path."""
     path.write_text(text, encoding="utf-8")
     return str(path)
 
 
 def parquet_file(path: Path, columns: Mapping[str, Any]) -> Path:
-    """A Parquet file with these columns; the test is skipped where pyarrow is not installed."""
+    """Writes a Parquet file with these columns; skips the test if pyarrow is not installed."""
     import pytest
 
     pa = pytest.importorskip("pyarrow")
@@ -129,7 +129,7 @@ def parquet_file(path: Path, columns: Mapping[str, Any]) -> Path:
 
 
 def module_of(path: Path) -> ModuleType:
-    """The module of a script that is in no package; it finds those beside it, as when it is run."""
+    """Loads a script that is in no package; as when it is run, it can import modules from its folder."""
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)

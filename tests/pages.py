@@ -1,4 +1,4 @@
-"""Pages of the documentation: their blocks, their files and the commands that a reader types."""
+"""Functions for pages of the documentation: their blocks, their files and the commands that a reader types."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ def blocks(page: str | Path, language: str) -> list[str]:
 
 
 def files(page: str | Path) -> dict[str, str]:
-    """The blocks behind `<!-- file: NAME -->`."""
+    """Returns the blocks after `<!-- file: NAME -->`, by name."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return dict(re.findall(r"^<!-- file: ([^>]+) -->\n```\w+\n(.*?)^```$", text, re.M | re.S))
 
 
 def commands(page: str | Path) -> list[str]:
-    """The lines of console blocks that a reader types, in order."""
+    """Returns the lines of console blocks that a reader types, in order."""
     lines = [line for block in blocks(page, "console") for line in block.splitlines()]
     return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
 
 
-def call(line: str, *more: str) -> str:
-    """Output of a command, called in this process with more words behind its own."""
+def call(line: str, *arguments: str) -> str:
+    """Calls a command in this process, with these arguments appended, and returns its output."""
     program, *words = shlex.split(line, comments=True)
-    return {"spen": spen, "spen-run": spen_run}[program](*words, *more).output
+    return {"spen": spen, "spen-run": spen_run}[program](*words, *arguments).output

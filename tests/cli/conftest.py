@@ -1,4 +1,4 @@
-"""Small runs of four tasks, which tests of commands share."""
+"""Small runs of four tasks, shared by the tests of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command lines as a user meets them: help, messages, exit statuses."""
+"""Command lines as a user sees them: help, messages, exit statuses."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ SCALE = """
 
 
 @pytest.fixture
-def fake(monkeypatch):
-    """A module of the package that does what a test wants."""
-    # Whoever imports the module by name must have done so before, or the fake would stay with him after the test.
+def install_fake(monkeypatch):
+    """A function that replaces a module of the package by one with these members."""
+    # Modules that import it by name must be imported before, or they would keep the replacement after the test.
     for user in (
         "runs.many.seeds",
         "runs.many.sweep",
@@ -81,29 +81,29 @@ def test_help_of_a_command_imports_nothing_heavy(command):
         f"try: app({[command, '--help']!r})\n"
         f"finally: print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert "Usage" in done.stdout
-    assert done.stderr.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert "Usage" in result.stdout
+    assert result.stderr.strip() == "[]"
 
 
 @pytest.mark.parametrize("module", ["run", "main"])
 def test_help_is_quick(module):
-    """Imports take the time, so they are counted: torch alone is a thousand modules and more."""
+    """Counts imports, which take most of the time: torch alone is more than a thousand modules."""
     code = (
         "import atexit, runpy, sys; sys.argv = ['spen', '--help']\n"
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
         f"runpy.run_module('spen_plugins.cli.{module}', run_name='__main__')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    imported = done.stderr.split()
-    assert "Usage" in done.stdout and "typer" in imported
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    imported = result.stderr.split()
+    assert "Usage" in result.stdout and "typer" in imported
     assert not {*HEAVY, "pydantic"} & set(imported)
     assert len(imported) < 600
 
 
 def test_versions():
-    for found in (spen("--version"), spen_run("--version")):
-        assert found.stdout.startswith("spen-plugins ")
+    for result in (spen("--version"), spen_run("--version")):
+        assert result.stdout.startswith("spen-plugins ")
 
 
 # Commands of plugins
@@ -142,11 +142,11 @@ def greeting(site):
 def test_a_command_of_a_plugin(greeting):
     assert spen("say-hello", "Anna", "--loud").stdout == "hello Anna!\n"
     assert "With a sign." in spen("say-hello", "--help").stdout
-    refused = spen("say-hello", "nobody", status=1)
-    assert (refused.stdout, refused.stderr) == ("", "error: nobody is there\n")
+    result = spen("say-hello", "nobody", status=1)
+    assert (result.stdout, result.stderr) == ("", "error: nobody is there\n")
 
 
-def test_a_plugin_s_command_may_have_commands_of_its_own(site):
+def test_a_plugins_command_may_have_subcommands(site):
     apps = "\n    app = typer.Typer()\n    app.command()(hello)\n    app.command('bye')(hello)\n"
     site.module("acme_commands", HELLO + apps)
     site.install("acme", GREET.replace("acme_commands:hello", "acme_commands:app"))
@@ -154,10 +154,10 @@ def test_a_plugin_s_command_may_have_commands_of_its_own(site):
     assert spen("say-hello", "hello", "nobody", status=1).stderr == "error: nobody is there\n"
 
 
-def test_help_lists_it_without_its_import_and_without_codes_for_terminals(greeting):
+def test_help_lists_it_without_importing_it_and_without_terminal_codes(greeting):
     greeting.module("acme_commands", HELLO.replace("Say hello", "Say \\x1b[31mhello"))
-    done = spen("--help")
-    assert "say-hello" in done.stdout and r"Say \x1b[31mhello to NAME. (spen-acme)" in done.stdout
+    result = spen("--help")
+    assert "say-hello" in result.stdout and r"Say \x1b[31mhello to NAME. (spen-acme)" in result.stdout
     assert "spen_acme" in sys.modules and "acme_commands" not in sys.modules
 
 
@@ -166,7 +166,7 @@ def test_the_cores_commands_need_no_plugin(predictor, greeting):
     assert "spen_acme" not in sys.modules
 
 
-def test_a_command_with_a_name_of_the_cores_is_rejected(site):
+def test_a_command_named_like_one_of_the_core_is_rejected(site):
     site.module("acme_commands", HELLO)
     site.install("acme", GREET.replace('hello"}', 'hello", "predict": "acme_commands:hello"}'))
     sentence = "plugin 'acme' (spen-acme 1.0): rejected command 'predict', which spen already provides"
@@ -179,9 +179,9 @@ def test_a_command_with_a_name_of_the_cores_is_rejected(site):
 def test_a_command_that_two_plugins_have(greeting):
     greeting.install("other", GREET)
     assert spen("--help").stdout.count("say-hello") == 1
-    refused = spen("say-hello", "Anna", status=2)
-    both = "plugin 'acme' (spen-acme 1.0) and plugin 'other' (spen-other 1.0)"
-    assert f"command 'say-hello' is provided by {both}" in refused.stderr
+    result = spen("say-hello", "Anna", status=2)
+    plugins = "plugin 'acme' (spen-acme 1.0) and plugin 'other' (spen-other 1.0)"
+    assert f"command 'say-hello' is provided by {plugins}" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -192,44 +192,44 @@ def test_a_command_that_cannot_be_imported(site, target, error):
     site.module("acme_commands", HELLO)
     site.install("acme", GREET.replace("acme_commands:hello", target))
     assert "say-hello" in spen("--help").stdout
-    refused = spen("say-hello", "Anna", status=2)
-    assert error in refused.stderr and "plugin 'acme' (spen-acme 1.0)" in refused.stderr
+    result = spen("say-hello", "Anna", status=2)
+    assert error in result.stderr and "plugin 'acme' (spen-acme 1.0)" in result.stderr
 
 
 def test_a_broken_plugin_breaks_no_help(site):
     site.install("acme", "raise RuntimeError('boom')")
-    done = spen("--help")
-    assert "predict" in done.stdout
-    assert "note: plugin 'acme'" in done.stderr and "RuntimeError: boom" in done.stderr
+    result = spen("--help")
+    assert "predict" in result.stdout
+    assert "note: plugin 'acme'" in result.stderr and "RuntimeError: boom" in result.stderr
     assert "boom" in spen("say-hello", status=2).stderr
 
 
-def test_an_unknown_command_is_told_the_nearest():
+def test_an_unknown_command_suggests_the_nearest():
     assert "unknown command 'predct'. Did you mean 'predict'?" in spen("predct", status=2).stderr
 
 
 def test_a_command_whose_plugin_is_not_installed(monkeypatch, site):
     monkeypatch.setattr(main.Commands, "host", property(lambda _: PluginHost([str(site.path)])))
-    refused = spen("package", "runs/x", "--name", "mine", status=2)
-    assert "comes with the plugin spen-spacy" in refused.stderr
-    assert "pip install spen-spacy" in refused.stderr
+    result = spen("package", "runs/x", "--name", "mine", status=2)
+    assert "comes with the plugin spen-spacy" in result.stderr
+    assert "pip install spen-spacy" in result.stderr
 
 
 # spen-run
 
 
-def test_a_run_gets_config_and_options(fake, config, tmp_path):
+def test_a_run_gets_config_and_options(install_fake, config, tmp_path):
     calls = []
 
-    def runs(evaluated, source, *options):
+    def record_run(evaluated, source, *options):
         calls.append((evaluated, source, options))
         return Path("runs/x")
 
-    fake("runs.train.runner", run=runs)
-    done = spen_run(
+    install_fake("runs.train.runner", run=record_run)
+    result = spen_run(
         str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q", "--checkpoint-every", "5"
     )
-    assert (done.stdout, done.stderr) == ("runs/x\n", "")
+    assert (result.stdout, result.stderr) == ("runs/x\n", "")
     [(evaluated, source, options)] = calls
     assert evaluated["task"]["corpus"] == "mine"
     assert evaluated["trainer"] == {"epochs": 3}
@@ -237,13 +237,13 @@ def test_a_run_gets_config_and_options(fake, config, tmp_path):
     assert options == (Path("o"), RunOptions("cpu", True, 5.0))
 
 
-def test_resume_takes_the_folder_alone(fake, config):
+def test_resume_accepts_only_a_folder(install_fake, config):
     calls = []
-    fake("runs.train.runner", resume=lambda *given: calls.append(given) or Path("r"))
+    install_fake("runs.train.runner", resume=lambda *arguments: calls.append(arguments) or Path("r"))
     spen_run("--resume", "runs/r")
     assert calls == [(Path("runs/r"), RunOptions())]
-    refused = spen_run(config, "--resume", "runs/r", status=2)
-    assert "omit CONFIG, NAME=VALUE and --out" in refused.stderr
+    result = spen_run(config, "--resume", "runs/r", status=2)
+    assert "omit CONFIG, NAME=VALUE and --out" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -258,39 +258,39 @@ def test_resume_takes_the_folder_alone(fake, config):
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_errors_are_one_message_with_their_status(fake, config, error, status):
+def test_errors_are_one_message_with_their_status(install_fake, config, error, status):
     def fails(*_, **__):
         raise error
 
-    fake("runs.train.runner", run=fails)
-    done = spen_run(config, status=status)
-    assert done.stdout == ""
-    assert (str(error) or "interrupted") in done.stderr
-    assert "Traceback" not in done.stderr
+    install_fake("runs.train.runner", run=fails)
+    result = spen_run(config, status=status)
+    assert result.stdout == ""
+    assert (str(error) or "interrupted") in result.stderr
+    assert "Traceback" not in result.stderr
 
 
-def test_a_mistake_of_ours_is_not_hidden(fake, config):
+def test_internal_errors_are_not_hidden(install_fake, config):
     def fails(*_, **__):
         raise ZeroDivisionError
 
-    fake("runs.train.runner", run=fails)
+    install_fake("runs.train.runner", run=fails)
     assert isinstance(spen_run(config, status=1).exception, ZeroDivisionError)
 
 
-def test_a_wrong_config_is_said_without_loading_torch(config):
+def test_a_wrong_config_is_reported_without_loading_torch(config):
     code = "import sys\nfrom spen_plugins.cli.run import app\ntry: app(%r)\nfinally: print('torch' in sys.modules)"
     words = [str(config), "dta=1"]
-    done = subprocess.run([sys.executable, "-c", code % words], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 2
-    assert done.stdout.strip() == "False"
-    assert "unknown argument 'dta'. Did you mean 'data'?" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = subprocess.run([sys.executable, "-c", code % words], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert result.returncode == 2
+    assert result.stdout.strip() == "False"
+    assert "unknown argument 'dta'. Did you mean 'data'?" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["nope.jsonnet"], ["--frobnicate"], ["{config}", "novalue"]])
-def test_a_wrong_command_line_is_status_2(config, words):
-    done = spen_run(*(word.format(config=config) for word in words), status=2)
-    assert done.stderr
+def test_a_wrong_command_line_exits_with_status_2(config, words):
+    result = spen_run(*(word.format(config=config) for word in words), status=2)
+    assert result.stderr
 
 
 def test_the_arguments_of_a_config(config):
@@ -300,8 +300,8 @@ def test_the_arguments_of_a_config(config):
         "energy: { type: 'sum', terms: { own: { type: 'local', features: { type: 'mlp', hidden: [7] } } } }, "
         "trainer: { type: 'cross_entropy' } }"
     )
-    done = spen_run(config, "--arguments", "trainer.epochs=4", "trainer.probe.steps=9")
-    choices, keys = done.stdout.split("\n\n")
+    result = spen_run(config, "--arguments", "trainer.epochs=4", "trainer.probe.steps=9")
+    choices, keys = result.stdout.split("\n\n")
     assert [line.split() for line in choices.splitlines()[1:]] == [["data", "'sample'"], ["seed", "0"]]
     rows = {line.split()[0]: line for line in keys.splitlines()[1:]}
     for name, value, type_, text in (
@@ -317,8 +317,8 @@ def test_the_arguments_of_a_config(config):
 
 
 def test_the_arguments_of_a_config_that_is_wrong(config):
-    done = spen_run(config, "--arguments", status=2)
-    assert "data  'sample'" in done.stdout and "'inference_net' is missing" in done.stderr
+    result = spen_run(config, "--arguments", status=2)
+    assert "data  'sample'" in result.stdout and "'inference_net' is missing" in result.stderr
 
 
 def test_the_arguments_of_a_config_whose_plugin_is_missing(config):
@@ -326,9 +326,9 @@ def test_the_arguments_of_a_config_whose_plugin_is_missing(config):
         "function(data='sample') { task: { type: 'multilabel' }, features: { type: 'mlp' }, "
         "inference_net: { type: 'independent' }, trainer: { type: 'nope.joint' } }"
     )
-    done = spen_run(config, "--arguments")
-    assert "data  'sample'" in done.stdout and "keys" not in done.stdout
-    assert "pip install spen-nope" in done.stderr
+    result = spen_run(config, "--arguments")
+    assert "data  'sample'" in result.stdout and "keys" not in result.stdout
+    assert "pip install spen-nope" in result.stderr
 
 
 def test_a_line_of_documentation_ends_with_its_sentence():
@@ -345,26 +345,26 @@ def test_a_line_of_documentation_ends_with_its_sentence():
 
 def test_plugins_are_listed_without_being_imported(site):
     site.install("scale", SCALE)
-    done = spen("plugins")
-    assert "scale" in done.stdout
-    assert "spen-scale 1.0" in done.stdout
+    result = spen("plugins")
+    assert "scale" in result.stdout
+    assert "spen-scale 1.0" in result.stdout
     assert "spen_scale" not in sys.modules
 
 
-def test_check_says_what_is_broken(site):
+def test_check_reports_broken_plugins(site):
     site.install("bad", "raise RuntimeError('boom')")
     spen("plugins")
     assert "RuntimeError: boom" in spen("plugins", "--check", status=2).stdout
     for version in ("1.0", "2.0"):
         site.install("twin", SCALE, distribution=f"spen-{version[0]}", version=version)
-    refused = spen("plugins", status=2)
-    assert "the plugin name 'twin' is claimed by spen-1 1.0 and spen-2 2.0" in refused.stdout
+    result = spen("plugins", status=2)
+    assert "the plugin name 'twin' is claimed by spen-1 1.0 and spen-2 2.0" in result.stdout
 
 
-def test_describe_says_fields_types_defaults_and_source(site):
+def test_describe_shows_fields_types_defaults_and_source(site):
     site.install("scale", SCALE)
-    done = spen("describe", "energy", "scale.scale")
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    result = spen("describe", "energy", "scale.scale")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     for line in (
         "Scale of Nobody (2020, Eq. 1).",
         "class: spen_scale:Scale, from spen-scale 1.0",
@@ -380,18 +380,18 @@ def test_describe_says_fields_types_defaults_and_source(site):
 def test_describe_without_a_type_lists_them(site):
     site.install("scale", SCALE)
     site.install("bad", "raise RuntimeError('boom')")
-    done = spen("describe", "energy")
-    assert "linear_chain" in done.stdout
+    result = spen("describe", "energy")
+    assert "linear_chain" in result.stdout
     assert any(
-        " ".join(line.split()) == "scale.scale Scale of Nobody (2020, Eq. 1)." for line in done.stdout.splitlines()
+        " ".join(line.split()) == "scale.scale Scale of Nobody (2020, Eq. 1)." for line in result.stdout.splitlines()
     )
-    assert "boom" in done.stderr
+    assert "boom" in result.stderr
 
 
 @pytest.mark.parametrize("words", [["enrgy"], ["energy", "locl"], ["energy", "nope.x"]])
-def test_describe_what_there_is_not(words):
-    done = spen("describe", *words, status=2)
-    assert done.stderr.startswith("error: ")
+def test_describe_rejects_unknown_names(words):
+    result = spen("describe", *words, status=2)
+    assert result.stderr.startswith("error: ")
 
 
 # Runs and data
@@ -414,16 +414,16 @@ class Predictor:
 
 
 @pytest.fixture
-def predictor(fake):
-    fake("runs.predict.predictor", load=lambda run, device, refine=None, precision="no": Predictor())
-    fake("runs.folder.sources", warn_if_seen=lambda loaded, file: [])
+def predictor(install_fake):
+    install_fake("runs.predict.predictor", load=lambda run, device, refine=None, precision="no": Predictor())
+    install_fake("runs.folder.sources", warn_if_seen=lambda loaded, file: [])
 
 
 @pytest.mark.parametrize(
     ("command", "expected"),
     [("predict", [{"labels": ["é"]}, [1, 2]]), ("score", [{"energy": -1.5}])],
 )
-def test_one_json_value_a_line(predictor, tmp_path, command, expected):
+def test_each_line_is_one_json_value(predictor, tmp_path, command, expected):
     assert [json.loads(line) for line in spen(command, "runs/x", "f").stdout.splitlines()] == expected
     out = tmp_path / "out.jsonl"
     spen(command, "runs/x", "f", "--out", str(out))
@@ -454,28 +454,28 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 @pytest.mark.parametrize(
     "command", [("predict", "--text", "Hello"), ("evaluate", "f"), ("score", "f"), ("compare",), ("report",)]
 )
-def test_where_out_cannot_be_written_nothing_is_computed(fake, tmp_path, monkeypatch, command):
-    fake("runs.predict.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
-    fake("runs.many.groups", read_groups=lambda *given: pytest.fail("runs were read"))
+def test_nothing_is_computed_if_out_cannot_be_written(install_fake, tmp_path, monkeypatch, command):
+    install_fake("runs.predict.predictor", load=lambda *arguments, **options: pytest.fail("a run was loaded"))
+    install_fake("runs.many.groups", read_groups=lambda *arguments: pytest.fail("runs were read"))
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
     (tmp_path / "read_only").mkdir()
     (tmp_path / "file").touch()
     for place in ("file/out.md", ".", "read_only/new/out.md"):
         name, *words = command
-        done = spen(name, "runs/x", *words, "--out", str(tmp_path / place), status=2)
-        assert "can't be written" in " ".join(done.output.replace("│", " ").split())
+        result = spen(name, "runs/x", *words, "--out", str(tmp_path / place), status=2)
+        assert "can't be written" in " ".join(result.output.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "score"])
-def test_out_is_neither_the_input_nor_a_file_of_a_run(fake, tmp_path, command):
-    fake("runs.predict.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
+def test_out_is_neither_the_input_nor_a_file_of_a_run(install_fake, tmp_path, command):
+    install_fake("runs.predict.predictor", load=lambda *arguments, **options: pytest.fail("a run was loaded"))
     file, weights = tmp_path / "in.csv", tmp_path / "run" / "weights.safetensors"
     weights.parent.mkdir()
-    for one in (file, weights, weights.with_name("config.json")):
-        one.write_text("kept")
-    for out, says in ((f"{tmp_path}/./in.csv", "is an input file"), (str(weights), "is a file of the run")):
-        done = spen(command, "runs/x", str(file), "--out", out, status=2)
-        assert says in " ".join(done.output.replace("│", " ").split())
+    for path in (file, weights, weights.with_name("config.json")):
+        path.write_text("kept")
+    for out, message in ((f"{tmp_path}/./in.csv", "is an input file"), (str(weights), "is a file of the run")):
+        result = spen(command, "runs/x", str(file), "--out", out, status=2)
+        assert message in " ".join(result.output.replace("│", " ").split())
     assert file.read_text() == weights.read_text() == "kept"
 
 
@@ -494,30 +494,30 @@ def test_a_pipe_is_written_to_not_replaced(predictor, tmp_path):
     assert pipe.is_fifo() and link.is_symlink() and sorted(tmp_path.iterdir()) == [link, pipe]
 
 
-def test_data_asks_before_it_fetches(fake):
-    asked = []
+def test_data_asks_before_it_downloads(install_fake):
+    answers = []
 
     def get(name, yes, ask, say):
-        asked.append(yes or ask("Licence X. Go on?"))
+        answers.append(yes or ask("Licence X. Go on?"))
         return Path("/cache") / name
 
-    fake("data.download", get=get)
+    install_fake("data.download", get=get)
     assert spen("data", "get", "bibtex", "--yes").stdout.strip() == "/cache/bibtex"
     assert "Licence X" in spen("data", "get", "bibtex", input="n\n").stderr
-    assert asked == [True, False]
+    assert answers == [True, False]
 
 
-def test_a_split_gets_its_options(fake):
+def test_a_split_gets_its_options(install_fake):
     calls = []
 
-    def split(*given, **columns):
-        calls.append((*given[:-1], columns))
-        given[-1]("as it was read")
+    def split(*arguments, **columns):
+        calls.append((*arguments[:-1], columns))
+        arguments[-1]("as it was read")
         return Path("m.json")
 
-    fake("data.parts.split", split_file=split)
-    done = spen("data", "split", "m.arff", "label_count=5", "--seed", "3", "drop=a,b")
-    assert done.stdout.strip() == "m.json" and "as it was read" in done.stderr
+    install_fake("data.parts.split", split_file=split)
+    result = spen("data", "split", "m.arff", "label_count=5", "--seed", "3", "drop=a,b")
+    assert result.stdout.strip() == "m.json" and "as it was read" in result.stderr
     assert calls == [(Path("m.arff"), None, 3, {"label_count": 5, "drop": "a,b"})]
 
 

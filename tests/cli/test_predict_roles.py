@@ -1,4 +1,4 @@
-"""`spen predict` of roles: sentences in which no predicate is marked, and the characters that answers are of."""
+"""`spen predict` of roles: sentences without marked predicates, and the characters that answers cover."""
 
 from __future__ import annotations
 
@@ -27,88 +27,88 @@ MARKED = {"sent", "saw"}
 
 @pytest.fixture(autouse=True)
 def finder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In a folder of its own; predicates of other runs are the words of `MARKED`."""
+    """Changes to an empty folder; other runs predict the words of `MARKED` as predicates."""
     monkeypatch.chdir(tmp_path)
 
-    def predicates(self: TokenisedText, some: Sequence[Sequence[str]]) -> list[list[int]]:
+    def predicates(self: TokenisedText, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         self._was_asked = True
-        return [[i for i, word in enumerate(words) if word in MARKED] for words in some]
+        return [[i for i, word in enumerate(words) if word in MARKED] for words in sentences]
 
     monkeypatch.setattr(TokenisedText, "predicates", predicates)
 
 
-def lines(*items: Any) -> Path:
+def write(*items: Any) -> Path:
     Path("in.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     return Path("in.jsonl")
 
 
-def answers(done: Result) -> list[Any]:
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def parse(result: Result) -> list[Any]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("key", ["words", "tokens"])
 def test_sentences_without_predicates_get_them_from_another_run(runs: dict[str, Path], key: str) -> None:
-    done = spen("predict", runs["srl"], lines(*({key: words} for words in WORDS)), "--predicates", "p")
-    assert [(a["words"], a["predicate"]) for a in answers(done)] == [
+    result = spen("predict", runs["srl"], write(*({key: words} for words in WORDS)), "--predicates", "p")
+    assert [(a["words"], a["predicate"]) for a in parse(result)] == [
         (WORDS[0], {"index": 1, "word": "sent"}),
         (WORDS[2], {"index": 1, "word": "saw"}),
     ]
-    assert "3 sentences, 0 predicates\n" in done.stderr
-    assert done.stderr.endswith("in.jsonl: found no marked predicates; they are predicted as for raw text\n")
-    assert "_char" not in done.stdout
+    assert "3 sentences, 0 predicates\n" in result.stderr
+    assert result.stderr.endswith("in.jsonl: found no marked predicates; they are predicted as for raw text\n")
+    assert "_char" not in result.stdout
 
 
 @pytest.mark.parametrize("form", ["conll", "props", "conllu"])
-def test_formats_hold_all_sentences_of_such_a_file(runs: dict[str, Path], form: str) -> None:
-    for file in (lines(*({"words": words} for words in WORDS)), lines(*({"sentence": " ".join(w)} for w in WORDS))):
-        done = spen("predict", runs["srl"], file, "--format", form)
-        assert len(done.stdout.strip().split("\n\n")) == 3, done.output
+def test_formats_hold_all_sentences_of_a_file_without_predicates(runs: dict[str, Path], form: str) -> None:
+    for file in (write(*({"words": words} for words in WORDS)), write(*({"sentence": " ".join(w)} for w in WORDS))):
+        result = spen("predict", runs["srl"], file, "--format", form)
+        assert len(result.stdout.strip().split("\n\n")) == 3, result.output
 
 
-def test_one_marked_predicate_speaks_for_the_file(runs: dict[str, Path]) -> None:
-    file = lines({"words": WORDS[0]}, {"words": WORDS[2], "predicate": 0})
-    assert [a["predicate"]["word"] for a in answers(spen("predict", runs["srl"], file))] == ["Bob"]
+def test_one_marked_predicate_is_enough_for_a_file(runs: dict[str, Path]) -> None:
+    file = write({"words": WORDS[0]}, {"words": WORDS[2], "predicate": 0})
+    assert [a["predicate"]["word"] for a in parse(spen("predict", runs["srl"], file))] == ["Bob"]
 
 
-@pytest.mark.parametrize("task", ["srl", "e2e.arcs", "propbank.senses"])
-def test_tasks_of_predicates(task: str) -> None:
-    """Each has an example for each predicate, or for each sentence with one."""
-    made = loaded(task, corpus="sample")
+@pytest.mark.parametrize("kind", ["srl", "e2e.arcs", "propbank.senses"])
+def test_tasks_of_predicates(kind: str) -> None:
+    """Each task has one example per predicate, or per sentence with a predicate."""
+    task = loaded(kind, corpus="sample")
     raw = TokenisedText("")
-    examples = made.read(str(lines(*({"words": words} for words in WORDS))))
+    examples = task.read(str(write(*({"words": words} for words in WORDS))))
     assert not examples and [list(words) for words in examples.words] == WORDS
     raw.words = examples.words
-    assert [list(e.entry.words) for e in made.read_text(raw)] == [WORDS[0], WORDS[2]] and made.read_text(raw).rows == [
+    assert [list(e.entry.words) for e in task.read_text(raw)] == [WORDS[0], WORDS[2]] and task.read_text(raw).rows == [
         0,
         2,
     ]
 
 
-def test_texts_of_lines_are_raw(runs: dict[str, Path]) -> None:
+def test_texts_in_json_lines_are_raw_text(runs: dict[str, Path]) -> None:
     texts = ["Anna  sent it. Yes!", "", "Bob\nsaw her"]
-    done = spen("predict", runs["srl"], lines(*({"sentence": text} for text in texts)))
-    assert done.stderr == "in.jsonl: read as JSONL of raw texts (sentence), tokenised by spaCy's rules for en\n"
-    found = answers(done)
-    assert [(a["line"], texts[a["line"] - 1][a["start_char"] : a["end_char"]]) for a in found] == [
+    result = spen("predict", runs["srl"], write(*({"sentence": text} for text in texts)))
+    assert result.stderr == "in.jsonl: read as JSONL of raw texts (sentence), tokenised by spaCy's rules for en\n"
+    predictions = parse(result)
+    assert [(a["line"], texts[a["line"] - 1][a["start_char"] : a["end_char"]]) for a in predictions] == [
         (1, "Anna  sent it."),
         (3, "Bob\nsaw her"),
     ]
-    assert [a["words"] for a in answers(spen("predict", runs["ner"], lines({"sentence": texts[0]})))] == WORDS[:2]
-    broken = spen("predict", runs["srl"], lines({"sentence": "Yes"}, {"words": ["Yes"]}), status=2)
+    assert [a["words"] for a in parse(spen("predict", runs["ner"], write({"sentence": texts[0]})))] == WORDS[:2]
+    broken = spen("predict", runs["srl"], write({"sentence": "Yes"}, {"words": ["Yes"]}), status=2)
     assert "in.jsonl:2: found {'words': ['Yes']}; expected" in broken.stderr
 
 
 def test_keys_that_are_not_read_are_named(runs: dict[str, Path]) -> None:
     verbs = [{"verb": "sent", "tags": ["B-ARG0", "B-V", "B-ARG1", "O"]}]
-    done = spen("predict", runs["srl"], lines({"words": WORDS[0], "verbs": verbs, "id": 3}, {"words": WORDS[1]}))
-    assert len(answers(done)) == 1
-    assert "; ignored keys: verbs, id (known: words, tokens, predicate, predicates, tags," in done.stderr
-    Path("out.jsonl").write_text(done.stdout)
+    result = spen("predict", runs["srl"], write({"words": WORDS[0], "verbs": verbs, "id": 3}, {"words": WORDS[1]}))
+    assert len(parse(result)) == 1
+    assert "; ignored keys: verbs, id (known: words, tokens, predicate, predicates, tags," in result.stderr
+    Path("out.jsonl").write_text(result.stdout)
     assert not read_roles(Path("out.jsonl")).ignored
 
 
 def test_evaluation_finds_no_predicates(runs: dict[str, Path]) -> None:
-    assert "predicted as for raw text" not in spen("evaluate", runs["srl"], lines({"words": WORDS[0]}), status=2).stderr
+    assert "predicted as for raw text" not in spen("evaluate", runs["srl"], write({"words": WORDS[0]}), status=2).stderr
 
 
 def test_python_values_need_a_predicate() -> None:
@@ -133,20 +133,22 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_every_span_is_of_its_characters(text: str) -> None:
-    """Nothing but white space lies between words; so each word's place is the only one possible."""
+def test_every_span_covers_its_characters(text: str) -> None:
+    """Between words there is only white space, so each word has only one possible position."""
     raw = TokenisedText(text)
     sentences = raw.sentences()
     spans = [list(combinations(range(len(words) + 1), 2)) for words in sentences]
-    tables = [[{"start": first, "end": end} for first, end in some] for some in spans]
-    found = raw.located([{"words": w, "entities": t} for w, t in zip(sentences, tables, strict=True)], sentences)
+    tables = [[{"start": first, "end": end} for first, end in sentence_spans] for sentence_spans in spans]
+    located = raw.located([{"words": w, "entities": t} for w, t in zip(sentences, tables, strict=True)], sentences)
     end = 0
-    for words, answer, given in zip(sentences, found, tables, strict=True):
-        assert answer["words"] == words and [{k: e[k] for k in ("start", "end")} for e in answer["entities"]] == given
+    for words, answer, expected in zip(sentences, located, tables, strict=True):
+        assert (
+            answer["words"] == words and [{k: e[k] for k in ("start", "end")} for e in answer["entities"]] == expected
+        )
         for table in (*answer["entities"], {"start": 0, "end": len(words), **answer}):
-            inside = words[table["start"] : table["end"]]
+            span_words = words[table["start"] : table["end"]]
             covered = text[table["start_char"] : table["end_char"]]
-            assert re.fullmatch(r"\s*".join(map(re.escape, inside)), covered)
+            assert re.fullmatch(r"\s*".join(map(re.escape, span_words)), covered)
         assert not text[end : answer["start_char"]].strip()
         end = answer["end_char"]
     assert not text[end:].strip()
@@ -157,11 +159,11 @@ def test_every_part_of_an_answer_has_characters() -> None:
     sentences = raw.sentences()
     argument = {"role": "ARG0", "start": 0, "end": 1, "score": 0.5}
 
-    one = {"words": sentences[0], "predicate": {"index": 3, "word": "sent"}, "arguments": [argument], "sense": None}
+    single = {"words": sentences[0], "predicate": {"index": 3, "word": "sent"}, "arguments": [argument], "sense": None}
     several = {"words": sentences[2], "predicates": [{"index": 1, "word": "saw", "arguments": [argument]}]}
-    first, second = raw.located([one, several], FileExamples([1, 2], sentences, [0, 2]))
+    first, second = raw.located([single, several], FileExamples([1, 2], sentences, [0, 2]))
     assert first == {
-        **one,
+        **single,
         "predicate": {"index": 3, "word": "sent", "start_char": 9, "end_char": 13},
         "arguments": [{**argument, "start_char": 0, "end_char": 2}],
         "start_char": 0,
@@ -177,10 +179,10 @@ def test_every_part_of_an_answer_has_characters() -> None:
 def test_raw_text_has_characters_wherever_it_comes_from(runs: dict[str, Path], run: str) -> None:
     text = "Anna 👍 sent it, and\nBob doesn't know. Yes!\n\nBob saw her.\n"
     Path("notes.txt").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    for words, given in ((["--text", text], None), (["-"], text), (["notes.txt"], None)):
-        found = answers(spen("predict", runs[run], *words, input=given))
-        assert len(found) == (2 if run == "srl" else 3)
-        for answer in found:
+    for words, stdin in ((["--text", text], None), (["-"], text), (["notes.txt"], None)):
+        predictions = parse(spen("predict", runs[run], *words, input=stdin))
+        assert len(predictions) == (2 if run == "srl" else 3)
+        for answer in predictions:
             covered = text[answer["start_char"] : answer["end_char"]]
             assert re.fullmatch(r"\s*".join(map(re.escape, answer["words"])), covered)
             if run == "srl":
@@ -189,7 +191,7 @@ def test_raw_text_has_characters_wherever_it_comes_from(runs: dict[str, Path], r
             for span in answer.get("arguments", answer.get("entities")):
                 covered = text[span["start_char"] : span["end_char"]]
                 assert covered.split() and covered.split()[0].startswith(span["text"].split()[0])
-    tokens = spen("predict", runs["ner"], lines({"words": ["Anna", "left"]}))
+    tokens = spen("predict", runs["ner"], write({"words": ["Anna", "left"]}))
     assert "_char" not in tokens.stdout and "line" not in json.loads(tokens.stdout)
     spen("predict", runs[run], "--text", text, "--format", "conll")
 

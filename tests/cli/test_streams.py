@@ -48,14 +48,14 @@ run_program(made)
 
 
 def run(words: list[str | bytes], redirected: str = "", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """The program in a shell, as a user starts it."""
+    """Runs the program in a shell, as a user does."""
     line = ["sh", "-c", f'exec "$0" "$@" {redirected}', sys.executable, "-c", PROGRAM, *words]
     return subprocess.run(line, capture_output=True, env={**os.environ, **environment}, check=False)
 
 
-def sentence(done: subprocess.CompletedProcess[bytes]) -> str:
-    """The only line on standard error."""
-    [line] = done.stderr.decode().splitlines()
+def get_error(result: subprocess.CompletedProcess[bytes]) -> str:
+    """Returns the only line on standard error."""
+    [line] = result.stderr.decode().splitlines()
     return line
 
 
@@ -63,12 +63,12 @@ def sentence(done: subprocess.CompletedProcess[bytes]) -> str:
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [["text"], ["text", "--fail=late"], ["--help"]], ids=" ".join)
 def test_output_that_is_not_written_is_an_error(words, unbuffered):
-    done = run(words, ">/dev/full", PYTHONUNBUFFERED=unbuffered)
-    assert done.returncode == 1
-    assert sentence(done) == "error: No space left on device"
+    result = run(words, ">/dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert result.returncode == 1
+    assert get_error(result) == "error: No space left on device"
 
 
-def test_a_closed_standard_error_hurts_nothing():
+def test_a_closed_standard_error_does_no_harm():
     assert run(["text"], "2>&-").stdout == b"text\n"
     assert run(["text", "--fail=data"], "2>&-").returncode == 2
 
@@ -83,26 +83,26 @@ def test_output_nobody_reads_is_no_error():
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
 def test_output_is_utf_8_as_files_are(encoding):
-    done = run(["中 ž"], PYTHONIOENCODING=encoding)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "中 ž\n".encode(), b"")
+    result = run(["中 ž"], PYTHONIOENCODING=encoding)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "中 ž\n".encode(), b"")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of other systems are UTF-8")
-def test_the_bytes_of_a_file_name_stay():
+def test_the_bytes_of_a_file_name_are_kept():
     assert run([b"caf\xe9"]).stdout == b"caf\xe9\n"
     assert (
-        sentence(run([b"caf\xe9\x1b[31m", "--fail=data"])) == r"error: caf\udce9\x1b[31m:1: found this; expected that"
+        get_error(run([b"caf\xe9\x1b[31m", "--fail=data"])) == r"error: caf\udce9\x1b[31m:1: found this; expected that"
     )
 
 
 def test_a_warning_is_a_sentence():
-    assert sentence(run([b"a\x1b[31mb", "--fail=warn"])) == r"warning: a\x1b[31mb"
+    assert get_error(run([b"a\x1b[31mb", "--fail=warn"])) == r"warning: a\x1b[31mb"
 
 
-def test_memory_that_ran_out_is_said_in_a_sentence():
-    done = run(["text", "--fail=memory"])
-    assert done.returncode == 1
-    assert sentence(done).startswith("error: ran out of memory (") and "ulimit" in sentence(done)
+def test_running_out_of_memory_is_reported_in_a_sentence():
+    result = run(["text", "--fail=memory"])
+    assert result.returncode == 1
+    assert get_error(result).startswith("error: ran out of memory (") and "ulimit" in get_error(result)
 
 
 @pytest.mark.parametrize(
@@ -112,24 +112,24 @@ def test_errors_of_the_system_have_no_traceback(error, capsys):
     def fails():
         raise error
 
-    with pytest.raises(typer.Exit) as found:
+    with pytest.raises(typer.Exit) as error_info:
         report_errors(fails)()
-    assert found.value.exit_code == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: ") and said.count("\n") == 1
+    assert error_info.value.exit_code == 1
+    message = capsys.readouterr().err
+    assert message.startswith("error: ") and message.count("\n") == 1
 
 
-def test_names_command_no_terminal():
+def test_control_characters_in_names_are_escaped():
     assert visible("a\x1b[2J\x9b1mé\tb\n") == "a\\x1b[2J\\x9b1mé\tb\n"
     assert columns([["\x1b[31m", "b"]]) == ["\\x1b[31m  b"]
-    drawn = io.StringIO()
-    console = Console(file=drawn, width=100, force_terminal=True, color_system=None)
+    stream = io.StringIO()
+    console = Console(file=stream, width=100, force_terminal=True, color_system=None)
     table = Table(title="[/t]")
     table.add_column("[bold]label")
     table.add_row("\x1b[31mred :dog:")
     console.print(table)
     console.print("run [/folder] \x1b]0;title\x07")
-    text = drawn.getvalue()
+    text = stream.getvalue()
     assert all(
         name in text for name in ("[/t]", "[bold]label", "\\x1b[31mred :dog:", "run [/folder] \\x1b]0;title\\x07")
     )
@@ -152,15 +152,15 @@ Console().print("a long line " * 20)
 
 @pytest.mark.parametrize("columns", ["40", "200"])
 def test_a_pipe_has_no_width(columns):
-    """A table is text, as wide as it is, and no line is broken."""
-    done = subprocess.run(
+    """A table is printed at its full width, and no line is broken."""
+    result = subprocess.run(
         [sys.executable, "-c", PRINTS],
         env={**os.environ, "COLUMNS": columns},
         capture_output=True,
         text=True,
         check=True,
     )
-    title, head, row, caption, line = done.stdout.splitlines()
+    title, head, row, caption, line = result.stdout.splitlines()
     assert title == "scores of [a]" and caption.strip() == "a caption " * 19 + "a caption" and len(line.split()) == 60
     assert head.split() == ["score", *(word for i in range(30) for word in ("part", str(i)))] and len(head) == len(row)
     assert row.split() == ["f1", *(f"0.{i}" for i in range(30))]
@@ -174,7 +174,7 @@ class Mallinfo(ctypes.Structure):
 
 
 @pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"])
-def test_what_the_user_has_settled_stays(name):
+def test_settings_of_the_user_are_kept(name):
     assert not return_large_blocks({name: "1"})
 
 
@@ -182,7 +182,7 @@ def test_what_the_user_has_settled_stays(name):
     platform.libc_ver()[0] != "glibc" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="a matter of glibc 2.33"
 )
 def test_a_freed_large_block_goes_back_to_the_system():
-    """In a process of its own, whose heap has no hole that is large enough."""
+    """In a new process, whose heap has no hole that is large enough."""
     process = multiprocessing.get_context("spawn").Process(target=check_large_blocks)
     process.start()
     process.join()
@@ -193,9 +193,9 @@ def check_large_blocks():
     libc = ctypes.CDLL(None)
     libc.mallinfo2.restype, libc.malloc.restype, libc.free.argtypes = Mallinfo, ctypes.c_void_p, [ctypes.c_void_p]
     assert return_large_blocks({})
-    for _ in range(3):  # by itself, glibc keeps the second block of a size it has seen freed
-        before = libc.mallinfo2()._4  # bytes in blocks of their own
+    for _ in range(3):  # by default, glibc keeps the second block of a size that was freed before
+        size = libc.mallinfo2()._4  # bytes in mapped blocks
         block = libc.malloc(ctypes.c_size_t(2 * MMAP_THRESHOLD))
-        assert libc.mallinfo2()._4 - before >= 2 * MMAP_THRESHOLD
+        assert libc.mallinfo2()._4 - size >= 2 * MMAP_THRESHOLD
         libc.free(block)
-        assert libc.mallinfo2()._4 == before
+        assert libc.mallinfo2()._4 == size

@@ -176,8 +176,8 @@ def test_a_file_for_each_part_and_masks_of_255_in_grey(tmp_path):
 def test_masks_that_are_all_the_same_are_warned_of(sample, tmp_path):
     for value, says in ((0, "empty"), (255, "full")):
         changed = {f"{part}_masks": np.full((6, 5, 7), value, np.uint8) for part in ("train", "val", "test")}
-        np.savez(tmp_path / "same.npz", **parts(**changed))
-        [note] = segmentation(file=str(tmp_path / "same.npz")).notes()
+        np.savez(tmp_path / "same.npz", **make_parts(**changed))
+        [note] = load_segmentation(file=str(tmp_path / "same.npz")).notes()
         assert f"every training mask is {says}" in note
     assert not sample.notes()
 

@@ -1,4 +1,4 @@
-"""`spen rules`: its tables by hand-counted numbers, what it points out, hits in context, and its errors."""
+"""`spen rules`: its tables against hand-counted numbers, its hints, hits in context, and its errors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def names(tmp_path: Path) -> str:
 
 @pytest.fixture
 def texts(tmp_path: Path) -> tuple[str, str]:
-    """A file of rules for texts, and one of texts."""
+    """A file of rules for texts, and a file of texts."""
     return written(tmp_path / "moods.py", TEXTS), written(tmp_path / "texts.tsv", COMMENTS)
 
 
@@ -71,7 +71,7 @@ def write_sentences(path: Path, sentences: tuple[str, ...]) -> str:
 
 
 def read_rows(output: str) -> list[list[str]]:
-    """The cells of a table's rows, without its head."""
+    """Returns the cells of a table's rows, without its head."""
     lines = output.replace(r"\|", "/").splitlines()
     rows = [line[2:-2].split(" | ") for line in lines if line.startswith("| ")]
     return [[cell.strip() for cell in row] for row in rows[1:]]
@@ -117,7 +117,7 @@ def test_names_of_other_schemes_have_the_same_shares(rules, tmp_path, scheme):
     file = write_sentences(tmp_path / "some.conll", ("|".join(map(" ".join, pairs)),))
     rows = read_rows(spen("rules", rules, file, "--kind", "names", "--scheme", scheme).stdout)
     assert [row[-2:] for row in rows[:2]] == [["100.0", "100.0"], ["50.0", "50.0"]]
-    assert rows[-1][-1] == "P 33.3, R 50.0, F1 40.0"  # by hand: LOC, Hilton apart, LOC
+    assert rows[-1][-1] == "P 33.3, R 50.0, F1 40.0"  # by hand: LOC, Hilton separately, LOC
 
 
 def test_the_table_of_tags_has_the_numbers_counted_by_hand(tmp_path):
@@ -151,7 +151,7 @@ def test_the_table_of_texts_has_the_numbers_counted_by_hand(texts):
     ]
 
 
-def test_it_points_out_rules_that_fire_everywhere_or_contradict_gold(tmp_path, names):
+def test_rules_that_fire_everywhere_or_contradict_gold_are_pointed_out(tmp_path, names):
     source = """\
 from spen_rules import lexicon, rule
 
@@ -190,7 +190,7 @@ def test_hits_are_shown_in_context_beside_gold_that_disagrees(rules, names):
         "",
     ]
     assert "Line 5" not in output
-    assert "    Ana [de]    gold: PER Ana de" in lines  # of a rule against PER
+    assert "    Ana [de]    gold: PER Ana de" in lines  # a hit of a rule against PER
 
 
 def test_a_few_hits_are_spread_and_long_sentences_cut(tmp_path):
@@ -223,37 +223,37 @@ def test_without_gold_there_is_no_accuracy(rules, texts, tmp_path):
         ["21.43", "3", "100.0", "33.3", "–", "–"],
     ]
     assert "gold:" not in output
-    plain = written(tmp_path / "texts.txt", "good film\nnot good\n")
-    assert read_rows(spen("rules", texts[0], plain, "--kind", "texts").stdout)[0][4:] == [
+    source = written(tmp_path / "texts.txt", "good film\nnot good\n")
+    assert read_rows(spen("rules", texts[0], source, "--kind", "texts").stdout)[0][4:] == [
         "100.00", "2", "50.0", "50.0", "–",
     ]  # fmt: skip
 
 
 def test_the_help_says_which_examples_are_the_labelled_ones():
-    """The first of FILE, where a run that divides FILE takes the first of its training part."""
-    said = " ".join(re.sub(r"[│|]", " ", spen("rules", "--help").output).split())
-    assert "a run that divides FILE takes the first of its training part" in said
+    """They are the first of FILE; a run that divides FILE takes the first of its training part."""
+    help_text = " ".join(re.sub(r"[│|]", " ", spen("rules", "--help").output).split())
+    assert "a run that divides FILE takes the first of its training part" in help_text
     [labelled] = [field for field in fields(parsed("task", "tagging")[0].Config) if field.name == "labelled"]
     assert "training part" in labelled.doc and "`spen rules`" in labelled.doc
 
 
-def test_examples_without_gold_count_for_coverage_alone(rules, names, texts, tmp_path):
-    """As those after the labelled ones, or in files where some have gold."""
+def test_examples_without_gold_count_only_for_coverage(rules, names, texts, tmp_path):
+    """Such examples come after the labelled ones, or from files where only some have gold."""
     output = spen("rules", rules, names, "labelled=1", "--kind", "names", "--examples", "4").stdout
     assert "4 sentences, 14 words; 1 with gold." in output
     assert read_rows(output)[0][4:] == ["35.71", "4", "60.0", "40.0", "50.0", "50.0"]
     assert "    [Ann] works\n" in output
     items = [{"words": ["Ann", "met"], "tags": ["B-PER", "O"]}, {"words": ["Ann"]}]
     file = written(tmp_path / "some.jsonl", "".join(json.dumps(item) + "\n" for item in items))
-    done = spen("rules", rules, file, "--kind", "names")
-    assert "2 sentences, 3 words; 1 with gold." in done.stdout
-    assert read_rows(done.stdout)[0][4:] == ["66.67", "2", "0.0", "0.0", "100.0", "100.0"]
+    result = spen("rules", rules, file, "--kind", "names")
+    assert "2 sentences, 3 words; 1 with gold." in result.stdout
+    assert read_rows(result.stdout)[0][4:] == ["66.67", "2", "0.0", "0.0", "100.0", "100.0"]
     items = [{"text": "good", "labels": ["joy", "awe"]}, {"text": "so good"}, {"text": "not good", "labels": ["awe"]}]
     file = written(tmp_path / "texts.jsonl", "".join(json.dumps(item) + "\n" for item in items))
-    done = spen("rules", texts[0], file, "--kind", "texts")
-    assert "3 texts; 2 with gold." in done.stdout
-    assert read_rows(done.stdout)[0][4:] == ["100.00", "3", "33.3", "33.3", "50.0"]
-    assert "warning: rules for anger are ignored" in done.stderr
+    result = spen("rules", texts[0], file, "--kind", "texts")
+    assert "3 texts; 2 with gold." in result.stdout
+    assert read_rows(result.stdout)[0][4:] == ["100.00", "3", "33.3", "33.3", "50.0"]
+    assert "warning: rules for anger are ignored" in result.stderr
 
 
 def test_labels_may_be_listed_in_a_file(texts, tmp_path):
@@ -261,8 +261,8 @@ def test_labels_may_be_listed_in_a_file(texts, tmp_path):
     file = written(tmp_path / "numbers.tsv", "good film\t1\nbad film\t0\nnot good\t0\ngood and bad\t0,1\nfilm\t\n")
     output = spen("rules", texts[0], file, f"labels={listing}", "--kind", "texts").stdout
     assert [row[-1] for row in read_rows(output)] == ["66.7", "100.0", "100.0", "example F1 60.0"]
-    plain = written(tmp_path / "plain.txt", "good film\nnot good\n")
-    assert "2 texts; none with gold." in spen("rules", texts[0], plain, f"labels={listing}", "--kind", "texts").stdout
+    source = written(tmp_path / "plain.txt", "good film\nnot good\n")
+    assert "2 texts; none with gold." in spen("rules", texts[0], source, f"labels={listing}", "--kind", "texts").stdout
 
 
 def test_settings_name_columns_and_the_encoding(rules, texts, tmp_path):
@@ -280,9 +280,9 @@ def test_rules_for_unknown_names_are_left_out_with_a_warning(tmp_path, names):
     rules = written(
         tmp_path / "mine.py", 'from spen_rules import lexicon\nlexicon("PER", ["Ann"])\nlexicon("PET", ["Ann"])\n'
     )
-    done = spen("rules", rules, names, "--kind", "names")
-    assert "warning: rules for PET are ignored" in done.stderr
-    assert [row[4:] for row in read_rows(done.stdout)] == [
+    result = spen("rules", rules, names, "--kind", "names")
+    assert "warning: rules for PET are ignored" in result.stderr
+    assert [row[4:] for row in read_rows(result.stdout)] == [
         ["14.29", "2", "0.0", "0.0", "50.0", "50.0"],
         ["14.29", "2", "–", "–", "–", "–"],
         ["14.29", "4", "0.0", "0.0", "–", "P 50.0, R 14.3, F1 22.2"],
@@ -318,6 +318,6 @@ def test_errors_are_one_message(tmp_path, monkeypatch, rules, names, texts, word
     written(tmp_path / "lists.jsonl", '{"txt": 1}\n')
     write_sentences(tmp_path / "pos.conll", ("the DT|dog NN",))
     monkeypatch.chdir(tmp_path)
-    done = spen("rules", *words, status=2)
-    assert message in " ".join(done.stderr.replace("│", " ").split())
-    assert not done.stdout
+    result = spen("rules", *words, status=2)
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert not result.stdout

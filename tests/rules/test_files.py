@@ -1,4 +1,4 @@
-"""Files of rules: the rules that they hold, phrases and patterns, modules beside them, and errors."""
+"""Files of rules: their rules, phrases and patterns, modules in the same folder, and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def load(folder: Path, text: str) -> RuleFile:
     return load_rules(Path(written(folder / "mine.py", IMPORTS + text)))
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -57,18 +57,18 @@ otherwise("O", weight=0.2)
     assert file.rules[0].find(("a",)) == [(0, 1)]
     assert file.rules[1].find(["in", "New", "York", "and", "Oslo", "or", "oslo"]) == [(1, 3), (4, 5)]
     assert file.checksums == {
-        str(tmp_path / "mine.py"): digest(tmp_path / "mine.py"),
-        str(tmp_path / "cities.txt"): digest(tmp_path / "cities.txt"),
+        str(tmp_path / "mine.py"): hash_file(tmp_path / "mine.py"),
+        str(tmp_path / "cities.txt"): hash_file(tmp_path / "cities.txt"),
     }
 
 
-def test_outside_of_loading_functions_stay_as_they_are_and_nothing_is_collected(tmp_path):
-    def ours(words): ...
+def test_outside_of_loading_functions_are_unchanged_and_nothing_is_collected(tmp_path):
+    def find_nothing(words): ...
 
     with pytest.raises(sp.ConfigError):
         load(tmp_path / "b", "1 / 0")
     first = load(tmp_path / "a", 'lexicon("A", ["a"])')
-    assert rule("A")(ours) is ours
+    assert rule("A")(find_nothing) is find_nothing
     lexicon("A", ["b"]), pattern("A", "b"), otherwise("A", weight=1)
     assert len(first.rules) == 1 and first.rest is None and load(tmp_path / "a", 'lexicon("A", ["a"])').rest is None
 
@@ -130,8 +130,8 @@ def test_patterns_that_cut_a_word_are_dropped(tmp_path, regex, words, spans):
 
 def test_patterns_in_texts_and_their_flags(tmp_path):
     file = load(tmp_path, 'import re\npattern("A", "ha{2}")\npattern("A", "ha{2}", ignore_case=True)')
-    found = [[r.find(text) for r in file.rules] for text in ("ahaab", "HAA", "ha")]
-    assert found == [[True, True], [False, True], [False, False]]
+    matches = [[r.find(text) for r in file.rules] for text in ("ahaab", "HAA", "ha")]
+    assert matches == [[True, True], [False, True], [False, False]]
 
 
 def test_modules_beside_two_files_do_not_mix(tmp_path):
@@ -144,12 +144,12 @@ def test_modules_beside_two_files_do_not_mix(tmp_path):
         written(tmp_path / name / "shared_lists.py", module)
         files.append(load(tmp_path / name, text))
     assert sys.path == path and {*sys.modules} == modules
-    for at, (name, file) in enumerate(zip(("one", "other"), files, strict=True)):
-        assert file.rules[0].find(["one", "other"]) == [(at, at + 1)]
+    for index, (name, file) in enumerate(zip(("one", "other"), files, strict=True)):
+        assert file.rules[0].find(["one", "other"]) == [(index, index + 1)]
         assert file.rules[1].find(()) == [(0, len(name))]
-        beside = [tmp_path / name / part for part in ("mine.py", "shared_lists.py")]
-        assert file.checksums == {str(part): digest(part) for part in beside}
-        assert file.rules[1].line == 5  # of the file of rules, not of the module
+        paths = [tmp_path / name / part for part in ("mine.py", "shared_lists.py")]
+        assert file.checksums == {str(part): hash_file(part) for part in paths}
+        assert file.rules[1].line == 5  # in the file of rules, not in the module
 
 
 def test_a_file_that_fails_leaves_no_module_behind(tmp_path):
@@ -186,7 +186,7 @@ def test_errors_name_file_and_line(tmp_path, text, message):
         load(tmp_path, text)
 
 
-def test_a_list_of_phrases_that_is_not_there_or_empty_is_named(tmp_path):
+def test_a_missing_or_empty_list_of_phrases_is_named(tmp_path):
     written(tmp_path / "empty.txt", "\n \n")
     for name in ("empty.txt", "nothing.txt"):
         with pytest.raises(sp.SpenError, match=name):
@@ -194,7 +194,7 @@ def test_a_list_of_phrases_that_is_not_there_or_empty_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("result", "message"),
     [
         ("[(0, 0)]", r"found span \(0, 0\); expected 0 <= start < end <= 2"),
         ("[(0, 1), (1, 3)]", r"found span \(1, 3\)"),
@@ -204,20 +204,20 @@ def test_a_list_of_phrases_that_is_not_there_or_empty_is_named(tmp_path):
         ("True", "TypeError"),
         ("[('a', 'b')]", "ValueError"),
         ("words[7]", "IndexError"),
-        ("words.noError", "AttributeError"),  # on a text
+        ("words.noError", "AttributeError"),  # for a text
     ],
 )
-def test_a_rule_that_fails_is_named_with_its_line(tmp_path, found, message):
-    rules = VotingRules(load(tmp_path, f"\n@rule('A')\ndef wrong(words):\n    return {found}"))
-    of_text = "Error" in found
-    rules.bind(sp.LabelSet(["A", "B"]) if of_text else sp.TagSequence(["A", "B"]))
+def test_a_rule_that_fails_is_named_with_its_line(tmp_path, result, message):
+    rules = VotingRules(load(tmp_path, f"\n@rule('A')\ndef wrong(words):\n    return {result}"))
+    reads_text = "Error" in result
+    rules.bind(sp.LabelSet(["A", "B"]) if reads_text else sp.TagSequence(["A", "B"]))
     with pytest.raises(sp.ConfigError, match=rf"mine\.py, line 3: rule 'wrong': {message}.*on 'Ann Lee'"):
-        rules.index(["Ann Lee"] if of_text else ["Ann", "Lee"])
+        rules.index(["Ann Lee"] if reads_text else ["Ann", "Lee"])
 
 
-@pytest.mark.parametrize("found", [None, [], iter([(0, 1)]), {(0, 1)}, [(0, 1), (0, 1)]])
-def test_rules_may_return_nothing_or_the_same_span_twice(found):
-    rules = VotingRules(RuleFile(Path("mine.py"), [Rule("r", ("A",), False, 1.0, lambda words: found, 1)]))
+@pytest.mark.parametrize("result", [None, [], iter([(0, 1)]), {(0, 1)}, [(0, 1), (0, 1)]])
+def test_rules_may_return_nothing_or_the_same_span_twice(result):
+    rules = VotingRules(RuleFile(Path("mine.py"), [Rule("r", ("A",), False, 1.0, lambda words: result, 1)]))
     rules.bind(sp.TagSequence(["A", "B"]))
     length, hits = rules.index(["Ann", "Lee"])
-    assert length == 2 and hits.tolist() == ([[0, 0, 1]] if found else [])
+    assert length == 2 and hits.tolist() == ([[0, 0, 1]] if result else [])

@@ -1,4 +1,4 @@
-"""docs/rules.md, from a file of rules to a component in spaCy, as a reader types it."""
+"""Runs docs/rules.md as a reader types it, from a file of rules to a component in spaCy."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def test_the_page_leads_from_rules_to_spacy(
     for name, text in files("docs/rules.md").items():
         Path(name).write_text(text, encoding="utf-8")
     stand_ins(tmp_path)
-    table, trained, *names = (line for line in commands("docs/rules.md") if "data=btc" not in line)
+    table, training, *names = (line for line in commands("docs/rules.md") if "data=btc" not in line)
     assert "asks_about_it" in call(table)
-    call(trained, "trainer.epochs=1", "--device", "cpu")
+    call(training, "trainer.epochs=1", "--device", "cpu")
     assert "titled" in call(names[0])
     call(names[1], "trainer.epochs=1", "--device", "cpu")
     [component] = [block for block in blocks("docs/rules.md", "python") if "add_pipe" in block]

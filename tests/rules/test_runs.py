@@ -1,4 +1,4 @@
-"""Runs that learn from a file of rules, and what becomes of them without the file."""
+"""Runs that learn from a file of rules, and their predictions without the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SENTENCE = "Mrs. Rossi saw Oslo ."
 
 
 def write_rules(folder: Path, text: str = RULES) -> Path:
-    """A file of rules with a list and a module beside it; each time that it runs it adds a letter to the file `ran`."""
+    """Writes a file of rules, its list and its module; each time it runs, it appends a letter to the file `ran`."""
     folder.mkdir()
     written(folder / "cities.txt", "Geneva\nLisbon\n")
     written(folder / "beside.py", 'TITLES = {"Mrs.", "Mr.", "Dr."}\n')
@@ -50,14 +50,14 @@ def write_rules(folder: Path, text: str = RULES) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Runs of all methods by a file of rules, in the folder `rules`."""
+    """Runs of all methods with a file of rules, which is in the folder `rules`."""
     folder = tmp_path_factory.mktemp("runs")
     rules = write_rules(folder / "rules")
-    made = {
+    trained_runs = {
         name: trained("names", folder / name, method=name, **SMALL, **{"task.rules": str(rules)}) for name in TRAINED
     }
     spen_run("names", "method=majority", f"task.rules={rules}", "task.labelled=3", "--out", folder / "majority")
-    return {**made, "majority": folder / "majority"}
+    return {**trained_runs, "majority": folder / "majority"}
 
 
 @pytest.mark.parametrize("method", [*TRAINED, "majority"])
@@ -67,15 +67,15 @@ def test_each_method_trains_and_scores_by_the_rules(runs, method):
         scores = run.metrics()[part]
         assert 0 <= scores["reward"] <= 1 and 0 < scores["reward_of_gold"] < 1
     rules = runs[method].parent / "rules"
-    read = {
+    file_names = {
         str(rules / "mine.py"): "mine.py",
         str(rules / "beside.py"): "beside.py",
         str(rules / "cities.txt"): "cities.txt",
     }
-    wanted = {key: hashlib.sha256((rules / name).read_bytes()).hexdigest() for key, name in read.items()}
+    expected = {key: hashlib.sha256((rules / name).read_bytes()).hexdigest() for key, name in file_names.items()}
     environment = run.environment()
-    known = environment["data_sha256"] | environment["files_sha256"]
-    assert {key: known.get(key) for key in wanted} == wanted
+    checksums = environment["data_sha256"] | environment["files_sha256"]
+    assert {key: checksums.get(key) for key in expected} == expected
 
 
 def test_the_vote_alone_has_the_highest_reward(runs):
@@ -84,8 +84,8 @@ def test_the_vote_alone_has_the_highest_reward(runs):
 
 
 @pytest.fixture(scope="module")
-def alone(runs, tmp_path_factory) -> dict[str, Path]:
-    """Copies of the runs, and no rules."""
+def runs_without_rules(runs, tmp_path_factory) -> dict[str, Path]:
+    """Copies of the runs, without the rules."""
     folder = tmp_path_factory.mktemp("alone")
     copies = {name: Path(shutil.copytree(run, folder / name)) for name, run in runs.items()}
     for path in copies.values():
@@ -96,50 +96,50 @@ def alone(runs, tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("method", TRAINED)
-def test_a_run_predicts_without_the_rules(alone, method, tmp_path):
-    [prediction] = sp.load(alone[method]).predict([SENTENCE.split()])
+def test_a_run_predicts_without_the_rules(runs_without_rules, method, tmp_path):
+    [prediction] = sp.load(runs_without_rules[method]).predict([SENTENCE.split()])
     assert prediction["words"] == SENTENCE.split() and len(prediction["tags"]) == 5
     gold = written(tmp_path / "gold.conll", "Mrs. NNP B-NP O\nRossi NNP I-NP B-PER\n")
-    assert json.loads(spen("evaluate", alone[method], gold).stdout)["scores"].keys() >= {"f1"}
+    assert json.loads(spen("evaluate", runs_without_rules[method], gold).stdout)["scores"].keys() >= {"f1"}
 
 
-def test_the_vote_alone_predicts_nothing_without_the_rules(alone):
+def test_the_vote_alone_predicts_nothing_without_the_rules(runs_without_rules):
     with pytest.raises(sp.ConfigError, match="can't predict or score other files: train a net"):
-        sp.load(alone["majority"]).predict([SENTENCE.split()])
+        sp.load(runs_without_rules["majority"]).predict([SENTENCE.split()])
 
 
-def test_the_files_code_runs_in_training_alone(tmp_path):
+def test_the_code_of_the_file_runs_only_in_training(tmp_path):
     rules = write_rules(tmp_path / "rules")
     run = trained("names", tmp_path / "run", method="votes", **SMALL, **{"task.rules": str(rules)})
-    ran = tmp_path / "rules" / "ran"
-    assert ran.read_text() == "x"
+    log = tmp_path / "rules" / "ran"
+    assert log.read_text() == "x"
     sp.load(run).predict([SENTENCE.split()])
     sentence = written(tmp_path / "in.txt", SENTENCE)
     spen("predict", run, sentence)
     load_task(sp.RunFolder(run), Registry())
     spen("evaluate", run, "--part", "test")
     spen("report", run, "--out", tmp_path / "page.html")
-    assert ran.read_text() == "x"
+    assert log.read_text() == "x"
 
 
 def test_a_run_is_not_resumed_with_other_rules(tmp_path, monkeypatch):
     rules = write_rules(tmp_path / "rules")
-    with monkeypatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr("spen_plugins.loop.processes.Requests.read", lambda _: [1.0, 0.0])
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr("spen_plugins.loop.processes.Requests.read", lambda _: [1.0, 0.0])
         trained("names", tmp_path / "run", method="expectation", **SMALL, **{"task.rules": str(rules)})
-    kept = {path: path.read_text() for path in rules.parent.glob("*.*")}
+    texts = {path: path.read_text() for path in rules.parent.glob("*.*")}
     for name in ("mine.py", "cities.txt", "beside.py"):
         path = rules.with_name(name)
-        path.write_text(kept[path] + "\n# more\n")
+        path.write_text(texts[path] + "\n# more\n")
         with pytest.raises(sp.ConfigError, match=rf"can't be resumed: files it reads changed .*{name}"):
             resume(tmp_path / "run", QUIET)
-        path.write_text(kept[path])
+        path.write_text(texts[path])
     resume(tmp_path / "run", QUIET)
-    whole = trained("names", tmp_path / "whole", method="expectation", **SMALL, **{"task.rules": str(rules)})
-    assert sp.RunFolder(whole).metrics() == sp.RunFolder(tmp_path / "run").metrics()
+    uninterrupted = trained("names", tmp_path / "whole", method="expectation", **SMALL, **{"task.rules": str(rules)})
+    assert sp.RunFolder(uninterrupted).metrics() == sp.RunFolder(tmp_path / "run").metrics()
 
 
-def test_files_that_no_plugin_reads_are_refused(tmp_path):
+def test_files_that_no_plugin_reads_are_rejected(tmp_path):
     rules = written(tmp_path / "rules.yaml", "PER: [Ann]")
     with pytest.raises(sp.ConfigError, match=r"no installed plugin reads rules from 'rules\.yaml'; spen-rules reads"):
         trained("names", tmp_path / "run", method="votes", **SMALL, **{"task.rules": rules})
@@ -197,56 +197,60 @@ def test_citations_take_the_rules_of_a_file_in_place_of_their_own(tmp_path: Path
 
 def test_the_rules_of_citations_as_a_file_vote_and_reward_as_they_do() -> None:
     file = {"task.rules": str(ROOT / "examples/rules/citations.py")}
-    ours, files = (built("citations", **settings).task for settings in ({}, file))
+    builtin, from_file = (built("citations", **settings).task for settings in ({}, file))
     for part in sp.PARTS:
-        batches = [task.collate(task.part(part)[:200]) for task in (ours, files)]
+        batches = [task.collate(task.part(part)[:200]) for task in (builtin, from_file)]
         votes = [batch.x.inputs[sp.VOTES] for batch in batches]
         assert torch.equal(*votes) and votes[0].any()
         y = torch.softmax(torch.randn(*batches[0].gold.shape), -1) * batches[0].x.mask[:, None, :, None]
-        assert torch.equal(*(task.reward(batch.x, y) for task, batch in zip((ours, files), batches, strict=True)))
-    assert {tuple(row) for row in ours.rule_votes().tolist() if any(row)} == {*map(tuple, files.rule_votes().tolist())}
+        assert torch.equal(
+            *(task.reward(batch.x, y) for task, batch in zip((builtin, from_file), batches, strict=True))
+        )
+    assert {tuple(row) for row in builtin.rule_votes().tolist() if any(row)} == {
+        *map(tuple, from_file.rule_votes().tolist())
+    }
 
 
 @pytest.mark.parametrize("method", ["majority", *TRAINED])
-def test_a_method_by_rules_needs_some(method: str) -> None:
+def test_a_method_that_uses_rules_requires_them(method: str) -> None:
     with pytest.raises(sp.ConfigError, match=r"requires rules; pass task\.rules=mine\.py"):
         built("names", method=method, **{"task.labelled": "3"})
 
 
-def test_running_counts_are_refused_where_a_batch_has_parts(tmp_path: Path) -> None:
+def test_running_counts_are_rejected_where_a_batch_has_parts(tmp_path: Path) -> None:
     words = [f"task.rules={write_rules(tmp_path / 'rules')}", "task.labelled=3", "--out", tmp_path / "run"]
     result = spen_run("names", "method=expectation", "trainer.accumulate=2", *words, status=2)
     assert "use accumulate=1 and one process" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("method", ["majority", "votes", "expectation", "rules_energy", "sg_spen"])
-def test_the_rules_of_citations_serve_without_a_file(method: str) -> None:
+def test_the_rules_of_citations_are_used_without_a_file(method: str) -> None:
     experiment = built("citations", method=method)
     batch = experiment.task.collate(experiment.task.part("train")[:4])
     assert batch.x.inputs[sp.VOTES].sum() > 0 and len(experiment.task.rule_votes()) > 5
     if method == "majority":
         tags = experiment.model.inference_net(batch.x).mode[0, 0].argmax(-1)
-        voted = batch.x.inputs[sp.VOTES][0].amax(-1) > 0
-        [common] = {int(tag) for tag in tags[~voted]}
+        has_vote = batch.x.inputs[sp.VOTES][0].amax(-1) > 0
+        [common] = {int(tag) for tag in tags[~has_vote]}
         assert experiment.model.inference_net.prior.argmax() == common
 
 
-def test_rules_teach_nothing_where_all_examples_have_gold(tmp_path: Path) -> None:
+def test_rules_are_rejected_where_all_examples_have_gold(tmp_path: Path) -> None:
     rules = write_rules(tmp_path / "rules")
     for method in ("votes", "expectation", "rules_cd"):
         with pytest.raises(sp.ConfigError, match=r"task\.labelled=50 hides the gold of the others"):
             built("names", method=method, **{"task.rules": str(rules)})
 
 
-def test_an_example_that_comes_often_weighs_its_rules_once(tmp_path: Path) -> None:
+def test_a_repeated_example_counts_once_for_the_weights_of_rules(tmp_path: Path) -> None:
     rules = write_rules(tmp_path / "rules")
-    often = {"task.rules": str(rules), "task.labelled": "3", "task.rule_weights": "fitted"}
-    weights = [built("names", method="votes", **often, **{"task.repeat": n}).task.rules._weights for n in ("1", "20")]
+    values = {"task.rules": str(rules), "task.labelled": "3", "task.rule_weights": "fitted"}
+    weights = [built("names", method="votes", **values, **{"task.repeat": n}).task.rules._weights for n in ("1", "20")]
     assert (weights[0] == weights[1]).all()
 
 
 def test_rules_for_roles_see_the_predicate(tmp_path: Path) -> None:
-    """The word before the predicate is ARG0, in each of a sentence's frames."""
+    """The word before the predicate is ARG0 in each of a sentence's frames."""
     text = """from spen_rules import rule
 
 @rule("ARG0")
@@ -257,24 +261,24 @@ def before(words):
     settings = {"task.rules": str(file), "task.labelled": "40", "trainer.epochs": "1"}
     task = built("roles", method="votes", **settings).task
     examples = task.part("train")[:40]
-    votes, first = task.collate(examples).x.inputs[sp.VOTES], task.space.tags.index("B-ARG0")
-    assert {len({e.predicate for e in examples if e.entry is one.entry}) for one in examples} != {1}
+    votes, column = task.collate(examples).x.inputs[sp.VOTES], task.space.tags.index("B-ARG0")
+    assert {len({e.predicate for e in examples if e.entry is other.entry}) for other in examples} != {1}
     for row, example in enumerate(examples):
-        wanted = [float(i == example.predicate - 1) for i in range(len(example.entry.words))]
-        assert votes[row, : len(wanted), first].tolist() == wanted
+        expected = [float(i == example.predicate - 1) for i in range(len(example.entry.words))]
+        assert votes[row, : len(expected), column].tolist() == expected
     run = trained("roles", tmp_path / "run", method="rules_energy", **settings)
     assert 0 < sp.RunFolder(run).metrics()["test"]["reward_of_gold"] < 1
     [prediction] = sp.load(run).predict([{"words": ["Forces", "killed", "him"], "predicate": 1}])
     assert prediction["words"] == ["Forces", "killed", "him"]
 
 
-def test_empty_cells_are_gold_of_which_a_run_with_rules_warns(tmp_path: Path) -> None:
+def test_a_run_with_rules_warns_that_empty_cells_are_gold(tmp_path: Path) -> None:
     rows = ["good soup,food", "kind waiter,staff", "bad soup,food", "rude waiter,staff"] * 5
-    for empty, warns in ((15, False), (25, True)):
+    for empty, has_warning in ((15, False), (25, True)):
         table = ["text,labels", *rows]
         table += [f"text number {i}," for i in range(empty)]
         data = written(tmp_path / f"{empty}.csv", "\n".join(table) + "\n")
         rules = written(tmp_path / "mine.py", "from spen_rules import lexicon\nlexicon('food', ['soup'])\n")
         settings = {"validation": str(data), "task.rules": str(rules), "method": "rules_energy"}
         notes = built("texts", data=str(data), **settings).task.notes()
-        assert any("an empty cell" in note for note in notes) is warns
+        assert any("an empty cell" in note for note in notes) is has_warning

@@ -22,18 +22,18 @@ from tests.loaded import trained
 SMALL = {"features.hidden": "8", "features.word_dim": "8", "trainer.epochs": "1", "trainer.tuning_epochs": "1"}
 
 
-def net(name: str, task: sp.Task) -> sp.InferenceNet:
+def make_net(name: str, task: sp.Task) -> sp.InferenceNet:
     cls, config = Registry().parse("inference_net", {"type": name}, "inference_net", "test")
     return cls(config, task, ToyFeatures(task)).double()
 
 
 @pytest.fixture
 def context() -> sp.OneBatch:
-    """The constraint of unique roles, and a CRF that begins a role at most words, on a batch of tags."""
+    """The constraint of unique roles, and a CRF that starts a role at most words, on a batch of tags."""
     task = ToyTags()
-    crf = net("crf", task)
+    crf = make_net("crf", task)
     with torch.no_grad():
-        crf.output.bias[batch_tag("B-A0")] = 3.0
+        crf.output.bias[find_tag("B-A0")] = 3.0
     model = sp.Model(crf, UniqueRole(UniqueRole.Config(), task), Violation(Violation.Config(), task))
     return sp.OneBatch(model, collate(task, task.part("train")[:4]))
 
@@ -54,55 +54,55 @@ def test_constraints_on_tags_keep_the_contract(cls, fields, logic):
     check_energy(cls(cls.Config(logic=logic, **fields), task), task)
 
 
-@pytest.mark.parametrize("of", ["marginals", "emissions"])
-def test_the_loss_keeps_the_contract_with_an_energy_that_learns(of):
+@pytest.mark.parametrize("source", ["marginals", "emissions"])
+def test_the_loss_keeps_the_contract_with_an_energy_that_learns(source):
     task = ToyTags()
     cls, config = Registry().parse("energy", {"type": "linear_chain"}, "energy", "test")
     check_energy_loss(
-        Violation(Violation.Config(of=of), task), cls(config, task, ToyFeatures(task)), net("crf", task), task
+        Violation(Violation.Config(of=source), task), cls(config, task, ToyFeatures(task)), make_net("crf", task), task
     )
 
 
-def test_marginals_and_emissions_differ_for_a_crf_alone(context):
-    batch, bound = context.batch, context.energy
-    marginals, emissions = (Violation(Violation.Config(of=of), ToyTags()) for of in ("marginals", "emissions"))
+def test_marginals_and_emissions_differ_only_for_a_crf(context):
+    batch, energy = context.batch, context.energy
+    marginals, emissions = (Violation(Violation.Config(of=source), ToyTags()) for source in ("marginals", "emissions"))
     crf = context.proposal
-    alone = crf.space.independent(crf.logits, batch.x.mask)
-    [ours], [theirs] = ([loss.net_terms(bound, batch, alone)["violation"]] for loss in (marginals, emissions))
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
-    torch.testing.assert_close(emissions.net_terms(bound, batch, crf)["violation"], theirs, rtol=0, atol=0)
-    torch.testing.assert_close(marginals.net_terms(bound, batch, crf)["violation"], bound(crf.mean)[:, 0])
+    proposal = crf.space.independent(crf.logits, batch.x.mask)
+    [term], [other] = ([loss.net_terms(energy, batch, proposal)["violation"]] for loss in (marginals, emissions))
+    torch.testing.assert_close(term, other, rtol=0, atol=0)
+    torch.testing.assert_close(emissions.net_terms(energy, batch, crf)["violation"], other, rtol=0, atol=0)
+    torch.testing.assert_close(marginals.net_terms(energy, batch, crf)["violation"], energy(crf.mean)[:, 0])
 
 
 def test_gold_has_no_violation_where_it_keeps_the_rule(context):
     batch = context.batch
-    begins = batch.gold[:, 0][..., [batch_tag("B-A0"), batch_tag("B-A1")]].sum(1)
-    measured = context.model.energy_loss.measures(context.energy, batch, context.proposal)["violation of gold"]
-    assert ((measured == 0) == (begins <= 1).all(-1)).all()
+    begin_counts = batch.gold[:, 0][..., [find_tag("B-A0"), find_tag("B-A1")]].sum(1)
+    violations = context.model.energy_loss.measures(context.energy, batch, context.proposal)["violation of gold"]
+    assert ((violations == 0) == (begin_counts <= 1).all(-1)).all()
     unlabelled = dataclasses.replace(batch, gold=None, labelled=batch.labelled & False)
     assert not context.model.energy_loss(context.energy, unlabelled, context.proposal).any()
 
 
-def batch_tag(name: str) -> int:
+def find_tag(name: str) -> int:
     return ToyTags().space.tags.index(name)
 
 
-def gradients(context: sp.OneBatch, weight: float) -> list[torch.Tensor]:
-    """Gradients of the loss of stage 2."""
+def compute_gradients(context: sp.OneBatch, weight: float) -> list[torch.Tensor]:
+    """Returns the gradients of the loss of stage 2."""
     trainer = Tuning(Tuning.Config(energy_weight=weight))
     _, tuning = trainer.stages(context.model, ToyTags())
     terms = tuning.phases[0].loss(sp.OneBatch(context.model, context.batch))
     return list(torch.autograd.grad(sum(terms.values()).mean(), list(context.model.inference_net.parameters())))
 
 
-def test_no_weight_is_cross_entropy_alone_and_a_weight_adds_its_term(context):
+def test_without_a_weight_the_loss_is_cross_entropy_and_a_weight_adds_its_term(context):
     parameters = list(context.model.inference_net.parameters())
-    plain = torch.autograd.grad(sp.cross_entropy(context).mean(), parameters, retain_graph=True)
-    torch.testing.assert_close(gradients(context, 0.0), list(plain), rtol=1e-12, atol=1e-12)
+    net_gradients = torch.autograd.grad(sp.cross_entropy(context).mean(), parameters, retain_graph=True)
+    torch.testing.assert_close(compute_gradients(context, 0.0), list(net_gradients), rtol=1e-12, atol=1e-12)
     term = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)["violation"].mean()
     added = torch.autograd.grad(term, parameters, allow_unused=True)
-    both = [a if b is None else a + 0.7 * b for a, b in zip(plain, added, strict=True)]
-    torch.testing.assert_close(gradients(context, 0.7), both, rtol=1e-9, atol=1e-12)
+    expected = [a if b is None else a + 0.7 * b for a, b in zip(net_gradients, added, strict=True)]
+    torch.testing.assert_close(compute_gradients(context, 0.7), expected, rtol=1e-9, atol=1e-12)
     assert any(b is not None and b.any() for b in added)
 
 

@@ -1,4 +1,4 @@
-"""Votes of rules against brute force: all outputs of small spaces, and the formula written out for relaxed ones."""
+"""Votes of rules against brute force: all outputs of small spaces, and the written-out formula for relaxed outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LABELS = ["sport", "politics", "weather", "art"]
 
 
 def votes_for(names: str, *phrases: str, weight: float = 1.0, against: bool = False) -> Rule:
-    """A rule on phrases; several names are separated by blanks."""
+    """Returns a rule on phrases; several names are separated by spaces."""
     return Rule(names, tuple(names.split()), against, weight, PhraseFinder(phrases, False), 1)
 
 
@@ -38,23 +38,23 @@ def bound(space: sp.OutputSpace, *rules: Rule, rest: tuple[str, float] | None = 
 
 
 def collate(rules: VotingRules, *texts: str) -> sp.X:
-    """Inputs of texts, or of sentences of words between blanks, with votes in float64."""
-    of_tags = isinstance(rules.space, sp.TagSequence)
-    words = [text.split() if of_tags else [text] for text in texts]
+    """Returns the inputs of texts, or of sentences whose words are separated by spaces, with votes in float64."""
+    is_tagging = isinstance(rules.space, sp.TagSequence)
+    words = [text.split() if is_tagging else [text] for text in texts]
     inputs = rules.collate([rules.index(sentence) for sentence in words])
     lengths = torch.tensor([[len(sentence)] for sentence in words])
-    mask = torch.arange(int(lengths.max())) < lengths if of_tags else None
+    mask = torch.arange(int(lengths.max())) < lengths if is_tagging else None
     return sp.X({sp.VOTES: inputs[sp.VOTES].double(), sp.FIRED: inputs[sp.FIRED]}, mask, len(texts))
 
 
-def energies(rules: VotingRules, x: sp.X, y: Tensor) -> Tensor:
+def compute_energies(rules: VotingRules, x: sp.X, y: Tensor) -> Tensor:
     task = ToyTags() if isinstance(rules.space, sp.TagSequence) else ToyLabels()
     task.space, task.indexers["rules"] = rules.space, rules
     return Votes(Votes.Config(), task).at(x)(y)
 
 
-def all_outputs(space: sp.OutputSpace, length: int) -> Tensor:
-    """Every discrete output, of sentences of this length, `(1, output, *variables)`."""
+def list_outputs(space: sp.OutputSpace, length: int) -> Tensor:
+    """Returns every discrete output of sentences of this length, `(1, output, *variables)`."""
     if isinstance(space, sp.LabelSet):
         return torch.tensor([*itertools.product((0.0, 1.0), repeat=len(space.labels))], dtype=torch.float64)[None]
     rows = torch.tensor([*itertools.product(range(len(space.tags)), repeat=length)])
@@ -62,7 +62,7 @@ def all_outputs(space: sp.OutputSpace, length: int) -> Tensor:
 
 
 def obeys(space: sp.OutputSpace, y: Tensor) -> bool:
-    """True if a discrete output, without padding, keeps to the space's scheme."""
+    """True if a discrete output without padding follows the space's scheme."""
     if isinstance(space, sp.LabelSet):
         return True
     (following, start, end), tags = allowed_transitions(space.tags, space.scheme), y.argmax(-1)
@@ -100,7 +100,7 @@ TEXTS = ("a goal in the hall", "vote on rain", "nothing", "goal vote hall rain")
 
 
 def expected_votes(space: sp.OutputSpace, rules: Sequence[Rule], text: str) -> Tensor:
-    """The votes of a text, written out by the names of tags."""
+    """Returns the votes of a text, written out with the names of tags."""
     if isinstance(space, sp.LabelSet):
         rows = torch.zeros(len(LABELS), dtype=torch.float64)
         for rule in rules:
@@ -111,15 +111,15 @@ def expected_votes(space: sp.OutputSpace, rules: Sequence[Rule], text: str) -> T
     rows = torch.zeros(len(words), len(space.tags), dtype=torch.float64)
     for rule in rules:
         for (start, end), name in itertools.product(rule.find(words), rule.names):
-            for at in range(start, end):
-                place = "S" if end - start == 1 else "B" if at == start else "E" if at == end - 1 else "I"
+            for index in range(start, end):
+                prefix = "S" if end - start == 1 else "B" if index == start else "E" if index == end - 1 else "I"
                 if space.scheme == "bio":
-                    place = {"S": "B", "E": "I"}.get(place, place)
+                    prefix = {"S": "B", "E": "I"}.get(prefix, prefix)
                 for i, tag in enumerate(space.tags):
                     if rule.against and name in (tag, tag[2:]):
-                        rows[at, i] -= rule.weight
-                    elif not rule.against and tag in (name, f"{place}-{name}"):
-                        rows[at, i] += rule.weight
+                        rows[index, i] -= rule.weight
+                    elif not rule.against and tag in (name, f"{prefix}-{name}"):
+                        rows[index, i] += rule.weight
     if "O" in space.tags:
         rows[:, 0] += REST * (rows.amax(1) <= 0)
     return rows
@@ -127,59 +127,59 @@ def expected_votes(space: sp.OutputSpace, rules: Sequence[Rule], text: str) -> T
 
 @pytest.mark.parametrize("name", SPACES)
 def test_votes_and_their_energy_on_all_outputs(name):
-    space, written = SPACES[name]
-    rules = bound(space, *written)
+    space, rule_list = SPACES[name]
+    rules = bound(space, *rule_list)
     for text in TEXTS if name == "labels" else SENTENCES:
-        x, votes = collate(rules, text), expected_votes(space, written, text)
+        x, votes = collate(rules, text), expected_votes(space, rule_list, text)
         torch.testing.assert_close(x.inputs[sp.VOTES][0], votes, rtol=1e-6, atol=1e-6)  # 0.1 in float32
-        y = all_outputs(space, 3)
+        y = list_outputs(space, 3)
         totals = (y * x.inputs[sp.VOTES]).flatten(2).sum(2)
-        values = energies(rules, x, y)
+        values = compute_energies(rules, x, y)
         torch.testing.assert_close(values, totals.max() - totals, rtol=0, atol=1e-12)
         assert torch.equal(values < 1e-9, totals > totals.max() - 1e-9)
         reward = rules.reward(x, y)
         torch.testing.assert_close(reward, 1 - values / (totals.max() - totals.min()).clamp(min=1e-300))
         allowed = totals[0, [obeys(space, output) for output in y[0]]].max()
-        decided = space.independent(x.inputs[sp.VOTES].unsqueeze(1), x.mask).mode
-        assert obeys(space, decided[0, 0]) and float((decided[0, 0] * votes).sum()) == pytest.approx(float(allowed))
-        assert allowed < totals.max() or float(rules.reward(x, decided)) == pytest.approx(1)
+        mode = space.independent(x.inputs[sp.VOTES].unsqueeze(1), x.mask).mode
+        assert obeys(space, mode[0, 0]) and float((mode[0, 0] * votes).sum()) == pytest.approx(float(allowed))
+        assert allowed < totals.max() or float(rules.reward(x, mode)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("name", SPACES)
-def test_the_energy_of_relaxed_outputs_written_out(name):
-    space, written = SPACES[name]
-    rules = bound(space, *written)
+def test_the_energy_of_relaxed_outputs_equals_its_formula(name):
+    space, rule_list = SPACES[name]
+    rules = bound(space, *rule_list)
     x = collate(rules, *(TEXTS if name == "labels" else RAGGED))
     votes, batch = x.inputs[sp.VOTES], x.size
     y = space.relax(4 * torch.randn(batch, 3, *votes.shape[1:], dtype=torch.float64), x.mask)
-    values = energies(rules, x, y)
+    values = compute_energies(rules, x, y)
     for b, s in itertools.product(range(batch), range(3)):
         if name == "labels":
-            wanted = sum(max(0.0, float(v)) - float(v * p) for v, p in zip(votes[b], y[b, s], strict=True))
+            expected = sum(max(0.0, float(v)) - float(v * p) for v, p in zip(votes[b], y[b, s], strict=True))
         else:
             words = range(int(x.mask[b].sum()))
-            wanted = sum(float(votes[b, t].max() - (votes[b, t] * y[b, s, t]).sum()) for t in words)
-        assert float(values[b, s]) == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+            expected = sum(float(votes[b, t].max() - (votes[b, t] * y[b, s, t]).sum()) for t in words)
+        assert float(values[b, s]) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", SPACES)
 def test_padding_and_the_rest_of_the_batch_change_nothing(name):
-    space, written = SPACES[name]
-    rules = bound(space, *written)
+    space, rule_list = SPACES[name]
+    rules = bound(space, *rule_list)
     texts = TEXTS if name == "labels" else RAGGED
     x = collate(rules, *texts)
     y = space.relax(torch.randn(x.size, 2, *x.inputs[sp.VOTES].shape[1:], dtype=torch.float64), x.mask)
     for b, text in enumerate(texts):
-        alone = collate(rules, text)
-        cut = y[b : b + 1] if x.mask is None else y[b : b + 1, :, : int(x.mask[b].sum())]
-        for judge in (energies, lambda rules, x, y: rules.reward(x, y)):
-            torch.testing.assert_close(judge(rules, x, y)[b], judge(rules, alone, cut)[0], rtol=1e-12, atol=1e-12)
+        single = collate(rules, text)
+        part = y[b : b + 1] if x.mask is None else y[b : b + 1, :, : int(x.mask[b].sum())]
+        for judge in (compute_energies, lambda rules, x, y: rules.reward(x, y)):
+            torch.testing.assert_close(judge(rules, x, y)[b], judge(rules, single, part)[0], rtol=1e-12, atol=1e-12)
         if x.mask is not None:
             for tensor in x.inputs.values():
                 assert not tensor[b, int(x.mask[b].sum()) :].any()
 
 
-def test_rewards_of_many_words_do_not_leave_0_and_1_by_rounding():
+def test_rewards_of_many_words_stay_between_0_and_1():
     weights = [0.1, 0.3, 0.7, 1.1, 2.3]
     rules = bound(sp.TagSequence(BIO), *(votes_for("PER LOC", f"w{i}", weight=w) for i, w in enumerate(weights)))
     for length in range(1, 60):
@@ -213,8 +213,8 @@ def test_the_first_word_votes_for_the_rest_only_where_no_rule_does(tags, rest, t
 def test_labels_without_votes_are_slightly_off_and_the_rest_is_one_of_them():
     rules = bound(sp.LabelSet(LABELS), votes_for("sport", "goal"), rest=("art", 0.4))
     votes = collate(rules, "goal", "x").inputs[sp.VOTES]
-    wanted = torch.tensor([[1, -REST, -REST, -REST], [-REST, -REST, -REST, 0.4]], dtype=torch.float64)
-    torch.testing.assert_close(votes, wanted, rtol=1e-6, atol=1e-6)
+    expected = torch.tensor([[1, -REST, -REST, -REST], [-REST, -REST, -REST, 0.4]], dtype=torch.float64)
+    torch.testing.assert_close(votes, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_sides_and_hits_of_rules():
@@ -225,8 +225,8 @@ def test_sides_and_hits_of_rules():
 
 
 def test_rules_for_unknown_names_are_left_out_with_a_warning():
-    known, unknown = votes_for("PER ORG", "Ann", weight=2), votes_for("MISC", "Ann")
-    rules = VotingRules(RuleFile(Path("mine.py"), [known, unknown]))
+    known_rule, unknown_rule = votes_for("PER ORG", "Ann", weight=2), votes_for("MISC", "Ann")
+    rules = VotingRules(RuleFile(Path("mine.py"), [known_rule, unknown_rule]))
     [note] = rules.bind(sp.TagSequence(BIO))
     assert note.startswith("warning: rules for MISC, ORG are ignored") and "LOC, O, PER" in note
     assert collate(rules, "Ann").inputs[sp.VOTES][0, 0].tolist() == [0, 2, 0, 0, 0]
@@ -242,7 +242,7 @@ def test_rules_for_unknown_names_are_left_out_with_a_warning():
         (sp.BinaryGrid(), [votes_for("N", "a")], None, "found BinaryGrid"),
     ],
 )
-def test_rules_that_do_not_fit_the_outputs_are_refused(space, rules, rest, message):
+def test_rules_that_do_not_fit_the_outputs_are_rejected(space, rules, rest, message):
     with pytest.raises(sp.ConfigError, match=message):
         VotingRules(RuleFile(Path("mine.py"), rules, rest)).bind(space)
 
@@ -251,8 +251,8 @@ def test_rules_that_do_not_fit_the_outputs_are_refused(space, rules, rest, messa
     ("name", "net"), [*((name, "independent") for name in SPACES), ("bio", "crf"), ("bioes", "crf")]
 )
 def test_a_search_finds_the_best_by_net_and_votes_and_no_lower_reward_than_the_net(name, net):
-    space, written = SPACES[name]
-    rules = bound(space, *written)
+    space, rule_list = SPACES[name]
+    rules = bound(space, *rule_list)
     if name == "labels":
         x, task = collate(rules, *TEXTS), ToyLabels()
         inputs = x.inputs | {"vector": torch.randn(x.size, 5).double()}
@@ -267,19 +267,19 @@ def test_a_search_finds_the_best_by_net_and_votes_and_no_lower_reward_than_the_n
             for parameter in model.parameters():
                 parameter.normal_(0, scale)
         proposal = model(x)
-        found = rules.search(x, proposal)
-        assert found.shape == (x.size, 3, *proposal.mode.shape[2:]) and not found.requires_grad
-        assert torch.equal(space.round(found, x.mask), found)
-        assert (rules.reward(x, found) >= rules.reward(x, proposal.mode)).all()
-        inside = slice(None) if x.mask is None else slice(3)  # the first text alone, against all outputs
+        outputs = rules.search(x, proposal)
+        assert outputs.shape == (x.size, 3, *proposal.mode.shape[2:]) and not outputs.requires_grad
+        assert torch.equal(space.round(outputs, x.mask), outputs)
+        assert (rules.reward(x, outputs) >= rules.reward(x, proposal.mode)).all()
+        inside = slice(None) if x.mask is None else slice(3)  # only the first text, against all outputs
         first = sp.X({key: value[:1, inside] for key, value in x.inputs.items()}, None, 1)
-        y = all_outputs(space, 3)
+        y = list_outputs(space, 3)
         y = y[:, [obeys(space, output) for output in y[0]]]
         net, votes = model(first).log_prob(y), (y * first.inputs[sp.VOTES]).flatten(2).sum(2)
         best = torch.stack([y[0, (c * net + votes).argmax()] for c in NET_WEIGHTS])
         assert torch.equal(rules.search(first, model(first))[0], best)
         for b, s in itertools.product(range(x.size), range(3)):
-            assert obeys(space, found[b, s] if x.mask is None else found[b, s, : int(x.mask[b].sum())])
+            assert obeys(space, outputs[b, s] if x.mask is None else outputs[b, s, : int(x.mask[b].sum())])
 
 
 def test_the_energy_keeps_the_contract():

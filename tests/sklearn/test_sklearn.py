@@ -67,17 +67,17 @@ EXPECTED = {
     "check_estimator_sparse_matrix": COLUMNS,
     "check_classifier_multioutput": "it wants the labels whose probability is above 0.5",
 }
-"""Checks of scikit-learn that a classifier of label sets fails, and why."""
+"""Checks of scikit-learn that a classifier of label sets fails, with reasons."""
 
 
-def made_up(rows: int = 40, labels: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers, and labels that are linear in them."""
+def make_data(rows: int = 40, labels: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Returns random numbers, and labels that are linear in them."""
     rng = np.random.default_rng(0)
     x, weights = rng.normal(size=(rows, 6)), rng.normal(size=(6, labels))
     return x, (x @ weights > 1).astype(int)
 
 
-X, Y = made_up()
+X, Y = make_data()
 
 
 @pytest.fixture(scope="module")
@@ -95,21 +95,23 @@ def tagger() -> SequenceTagger:
     [MultiLabelClassifier(**FEW)], expected_failed_checks=lambda estimator: EXPECTED, xfail_strict=True
 )
 def test_a_check_of_scikit_learn(estimator, check, monkeypatch) -> None:
-    # A float32's last bits depend on the size of the batch, and on the processor: some have 6e-7 of a logit here.
-    close = estimator_checks.assert_allclose
+    # The last bits of a float32 depend on the batch size and on the processor; differences reach 6e-7 of a logit.
+    compare = estimator_checks.assert_allclose
     if getattr(check, "func", check).__name__ == "check_methods_subset_invariance":
         monkeypatch.setattr(
-            estimator_checks, "assert_allclose", lambda a, b, *, atol, err_msg: close(a, b, 1e-5, 1e-5, err_msg=err_msg)
+            estimator_checks,
+            "assert_allclose",
+            lambda a, b, *, atol, err_msg: compare(a, b, 1e-5, 1e-5, err_msg=err_msg),
         )
     check(estimator)
 
 
 @pytest.mark.slow
 def test_200_rows_of_an_easy_problem_are_learnt() -> None:
-    x, y = made_up(400)
-    trained = MultiLabelClassifier().fit(x[:200], y[:200])
-    assert f1_score(y[200:], trained.predict(x[200:]), average="micro") > 0.8
-    assert roc_auc_score(y[200:], trained.predict_proba(x[200:])) > 0.9
+    x, y = make_data(400)
+    model = MultiLabelClassifier().fit(x[:200], y[:200])
+    assert f1_score(y[200:], model.predict(x[200:]), average="micro") > 0.8
+    assert roc_auc_score(y[200:], model.predict_proba(x[200:])) > 0.9
 
 
 # Label sets.
@@ -124,67 +126,69 @@ def test_200_rows_of_an_easy_problem_are_learnt() -> None:
         {"decode": "threshold", "threshold": 0.9, "task.nonempty": True},
     ],
 )
-def test_answers_agree_with_what_is_predicted(settings) -> None:
-    trained = MultiLabelClassifier(**settings, **FEW).fit(X, Y)
-    p, predicted = trained.predict_proba(X), trained.predict(X)
+def test_answers_agree_with_predictions(settings) -> None:
+    model = MultiLabelClassifier(**settings, **FEW).fit(X, Y)
+    p, predicted = model.predict_proba(X), model.predict(X)
     assert p.shape == predicted.shape == Y.shape and predicted.dtype.kind == "i"
-    assert_array_equal(trained.decision_function(X) > 0, predicted)
-    answers = trained.predictor_.predict(X)
+    assert_array_equal(model.decision_function(X) > 0, predicted)
+    answers = model.predictor_.predict(X)
     assert [{int(name) for name in a["labels"]} for a in answers] == [set(np.flatnonzero(row)) for row in predicted]
-    shown = np.array([[a["probabilities"][str(i)] for i in range(3)] for a in answers])
-    np.testing.assert_allclose(p, shown, atol=1e-6)
-    if "task.nonempty" in settings or "expected_f1" in settings.values():  # sets of the likeliest labels
-        assert trained.threshold_ is None
-        last = np.where(predicted, p, 1).min(1)
-        assert (predicted.sum(1) > 0).all() and (last >= np.where(predicted, 0, p).max(1)).all()
+    reported = np.array([[a["probabilities"][str(i)] for i in range(3)] for a in answers])
+    np.testing.assert_allclose(p, reported, atol=1e-6)
+    if (
+        "task.nonempty" in settings or "expected_f1" in settings.values()
+    ):  # predictions are sets of the likeliest labels
+        assert model.threshold_ is None
+        lowest = np.where(predicted, p, 1).min(1)
+        assert (predicted.sum(1) > 0).all() and (lowest >= np.where(predicted, 0, p).max(1)).all()
     else:
-        assert_array_equal(p > trained.threshold_, predicted)
-    if settings == {"threshold": 0.3}:  # it is one on the probability before calibration
-        task = trained.predictor_.task
+        assert_array_equal(p > model.threshold_, predicted)
+    if settings == {"threshold": 0.3}:  # it is a threshold on the probability before calibration
+        task = model.predictor_.task
         odds = (0.3 / 0.7) ** (1 / task.temperature)
-        assert task.threshold == 0.3 and trained.threshold_ == pytest.approx(odds / (1 + odds))
+        assert task.threshold == 0.3 and model.threshold_ == pytest.approx(odds / (1 + odds))
 
 
 def test_sparse_and_dense_rows_are_the_same() -> None:
     x = np.where(X > 0, X, 0)
-    for kind in (x, sparse.csr_array(x)):
-        trained = MultiLabelClassifier(**FEW).fit(kind, Y)
-        np.testing.assert_allclose(trained.predict_proba(x), trained.predict_proba(sparse.csc_matrix(x)), atol=1e-5)
+    for matrix in (x, sparse.csr_array(x)):
+        model = MultiLabelClassifier(**FEW).fit(matrix, Y)
+        np.testing.assert_allclose(model.predict_proba(x), model.predict_proba(sparse.csc_matrix(x)), atol=1e-5)
 
 
 def test_names_of_a_frame_are_kept(classifier) -> None:
     pandas = pytest.importorskip("pandas")
     x, y = pandas.DataFrame(X).add_prefix("column "), pandas.DataFrame(Y, columns=["a", "b", "c"])
-    trained = MultiLabelClassifier(**FEW).fit(x, y)
-    assert trained.labels_.tolist() == ["a", "b", "c"] and trained.feature_names_in_[1] == "column 1"
-    assert trained.predictor_.task.columns.names == list(x.columns)
-    assert_array_equal(trained.predict_proba(x), classifier.predict_proba(X))
+    model = MultiLabelClassifier(**FEW).fit(x, y)
+    assert model.labels_.tolist() == ["a", "b", "c"] and model.feature_names_in_[1] == "column 1"
+    assert model.predictor_.task.columns.names == list(x.columns)
+    assert_array_equal(model.predict_proba(x), classifier.predict_proba(X))
     with pytest.raises(ValueError, match="feature names should match"):
-        trained.predict(x.rename(columns={"column 1": "other"}))
+        model.predict(x.rename(columns={"column 1": "other"}))
 
 
-def test_a_validation_part_of_ones_own() -> None:
-    trained = MultiLabelClassifier(**FEW).fit(X, Y, validation=(X[:7], Y[:7]))
-    environment = trained.predictor_.folder.environment()
+def test_an_explicit_validation_part() -> None:
+    model = MultiLabelClassifier(**FEW).fit(X, Y, validation=(X[:7], Y[:7]))
+    environment = model.predictor_.folder.environment()
     assert environment["training_examples"] == 40
-    assert trained.predictor_.folder.metrics()["protocol"]["split"] == "given in Python"
-    trained = MultiLabelClassifier(validation_fraction=0.5, **FEW).fit(X, Y)
-    assert trained.predictor_.folder.environment()["training_examples"] == 20
+    assert model.predictor_.folder.metrics()["protocol"]["split"] == "given in Python"
+    model = MultiLabelClassifier(validation_fraction=0.5, **FEW).fit(X, Y)
+    assert model.predictor_.folder.environment()["training_examples"] == 20
 
 
-def test_labels_of_a_validation_frame_go_by_their_names() -> None:
+def test_labels_of_a_validation_frame_are_matched_by_name() -> None:
     pandas = pytest.importorskip("pandas")
     y = pandas.DataFrame(Y, columns=["a", "b", "c"])
-    same = [(X[:9], y[:9]), (X[:9], y[:9][["c", "a", "b"]]), (X[:9], Y[:9])]
-    trained = [MultiLabelClassifier(**FEW).fit(X, y, part) for part in same]
+    parts = [(X[:9], y[:9]), (X[:9], y[:9][["c", "a", "b"]]), (X[:9], Y[:9])]
+    models = [MultiLabelClassifier(**FEW).fit(X, y, part) for part in parts]
     first, *others = (
-        one.predictor_.folder.environment()["data_sha256"]["validation, given in Python"] for one in trained
+        model.predictor_.folder.environment()["data_sha256"]["validation, given in Python"] for model in models
     )
     assert others == [first] * 2
 
 
 @pytest.mark.parametrize(
-    ("validation", "said"),
+    ("validation", "message"),
     [
         ((X, Y[:, :2]), "y of validation: found 2 columns; expected 3, as in training"),
         ((X, np.hstack([Y, Y])), "y of validation: found 6 columns"),
@@ -193,72 +197,72 @@ def test_labels_of_a_validation_frame_go_by_their_names() -> None:
         ((X[:, :2], Y), "X has 2 features"),
     ],
 )
-def test_a_validation_part_of_another_form_is_refused(validation, said) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_validation_part_of_another_form_is_rejected(validation, message) -> None:
+    with pytest.raises(ValueError, match=message):
         MultiLabelClassifier(**FEW).fit(X, Y, validation)
 
 
-def test_a_validation_frame_of_other_labels_is_refused() -> None:
+def test_a_validation_frame_of_other_labels_is_rejected() -> None:
     pandas = pytest.importorskip("pandas")
     y = pandas.DataFrame(Y, columns=["a", "b", "c"])
     with pytest.raises(ValueError, match="y of validation: found the column 'd'"):
         MultiLabelClassifier(**FEW).fit(X, y, (X, y.rename(columns={"c": "d"})))
 
 
-def test_as_many_names_as_columns() -> None:
+def test_names_and_columns_must_be_equally_many() -> None:
     with pytest.raises(sp.DataError, match=r"found 2 names \(a, b\); expected 3 different names"):
         Matrix(Y, ("a", "b"))
 
 
 def test_equal_seeds_give_equal_estimators(classifier) -> None:
-    again, other = (MultiLabelClassifier(random_state=seed, **FEW).fit(X, Y) for seed in (0, np.random.RandomState(1)))
-    assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
+    repeat, other = (MultiLabelClassifier(random_state=seed, **FEW).fit(X, Y) for seed in (0, np.random.RandomState(1)))
+    assert_array_equal(repeat.predict_proba(X), classifier.predict_proba(X))
     assert (other.predict_proba(X) != classifier.predict_proba(X)).any()
 
 
 @pytest.mark.parametrize("labels", [1, 2, 3])
 def test_scorers_see_the_probabilities_of_all_labels(labels) -> None:
-    x, y = made_up(labels=labels)
+    x, y = make_data(labels=labels)
     pipeline = make_pipeline(StandardScaler(), MultiLabelClassifier(**FEW))
     scores = cross_val_score(pipeline, x, y, cv=KFold(2), scoring="roc_auc", error_score="raise")
-    trained = clone(pipeline).fit(x[20:], y[20:])
-    assert scores[0] == pytest.approx(roc_auc_score(y[:20], trained.predict_proba(x[:20])))
+    model = clone(pipeline).fit(x[20:], y[20:])
+    assert scores[0] == pytest.approx(roc_auc_score(y[:20], model.predict_proba(x[:20])))
 
 
 @pytest.mark.parametrize("labels", [1, 2, 3])
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
 def test_cross_validated_predictions_have_a_column_for_each_label(method, labels) -> None:
-    x, y = made_up(labels=labels)
+    x, y = make_data(labels=labels)
     estimator = MultiLabelClassifier(**FEW)
     answers = cross_val_predict(estimator, x, y, cv=KFold(2), method=method)
-    trained = clone(estimator).fit(x[20:], y[20:])
-    assert answers.shape == y.shape and trained.classes_.tolist() == list(range(labels))
-    np.testing.assert_allclose(answers[:20], getattr(trained, method)(x[:20]), atol=1e-6)
+    model = clone(estimator).fit(x[20:], y[20:])
+    assert answers.shape == y.shape and model.classes_.tolist() == list(range(labels))
+    np.testing.assert_allclose(answers[:20], getattr(model, method)(x[:20]), atol=1e-6)
 
 
-def test_a_classifier_of_label_sets_stacks_as_those_of_scikit_learn() -> None:
+def test_a_classifier_of_label_sets_stacks_like_those_of_scikit_learn() -> None:
     others = [("forest", RandomForestClassifier(3, random_state=0)), ("ours", MultiLabelClassifier(**FEW))]
     stacked = StackingClassifier(others, KNeighborsClassifier(), cv=2).fit(X, Y)
     assert stacked.transform(X).shape == (40, 6) and stacked.predict(X).shape == Y.shape
     for method in ("predict_proba", "decision_function"):
-        alone = StackingClassifier(others[1:], KNeighborsClassifier(), cv=2, stack_method=method).fit(X, Y)
-        assert_array_equal(alone.transform(X), getattr(alone.estimators_[0], method)(X))
-        assert alone.predict_proba(X).shape == Y.shape
+        single = StackingClassifier(others[1:], KNeighborsClassifier(), cv=2, stack_method=method).fit(X, Y)
+        assert_array_equal(single.transform(X), getattr(single.estimators_[0], method)(X))
+        assert single.predict_proba(X).shape == Y.shape
 
 
 @pytest.mark.parametrize("decode", ["threshold", "expected_f1", "validation"])
-def test_the_decoder_is_the_one_of_the_highest_f1_on_validation(decode) -> None:
+def test_the_decoder_has_the_highest_f1_on_validation(decode) -> None:
     assert MultiLabelClassifier().decode == "validation"
     settings = {"trainer.epochs": 4, "features.hidden": [8], "random_state": 1}
-    trained = MultiLabelClassifier("cross_entropy", decode=decode, **settings).fit(X, Y, validation=(X, Y))
-    task, gold = trained.predictor_.task, torch.from_numpy(Y) > 0
+    model = MultiLabelClassifier("cross_entropy", decode=decode, **settings).fit(X, Y, validation=(X, Y))
+    task, gold = model.predictor_.task, torch.from_numpy(Y) > 0
     assert task.decoder.temperature is None or decode != "threshold"
     assert task.decoder.temperature is not None or decode != "expected_f1"
-    p = torch.sigmoid(torch.from_numpy(logit(trained.predict_proba(X).astype(float)) * task.temperature))
+    p = torch.sigmoid(torch.from_numpy(logit(model.predict_proba(X).astype(float)) * task.temperature))
     f1 = [example_f1(decoder(p), gold).mean().item() for decoder in Fit(decode, "validation").decoders()]
-    chosen = torch.from_numpy(trained.predict(X)) > 0
+    chosen = torch.from_numpy(model.predict(X)) > 0
     assert example_f1(chosen, gold).mean().item() == pytest.approx(max(f1))
-    assert_array_equal(trained.decision_function(X) > 0, chosen)
+    assert_array_equal(model.decision_function(X) > 0, chosen)
 
 
 def test_a_search_over_keys_of_the_config() -> None:
@@ -273,11 +277,11 @@ def test_a_search_over_keys_of_the_config() -> None:
 def test_stopping_one_fit_stops_a_cross_validation(monkeypatch) -> None:
     fits = []
 
-    def stopped(*_, **settings) -> None:
+    def stop(*_, **settings) -> None:
         fits.append(settings)
         raise Interrupted("stopped")
 
-    monkeypatch.setattr("spen_plugins.sklearn.base.train", stopped)
+    monkeypatch.setattr("spen_plugins.sklearn.base.train", stop)
     with pytest.raises(KeyboardInterrupt):
         cross_val_score(MultiLabelClassifier(**FEW), X, Y, cv=2)
     assert len(fits) == 1
@@ -287,29 +291,29 @@ def test_stopping_one_fit_stops_a_cross_validation(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("weights", ["balanced", {"1": 4.0}, {1: np.float64(4)}, None])
-def test_weights_of_classes_are_the_configs(weights) -> None:
-    trained = clone(MultiLabelClassifier(class_weight=weights, **FEW)).fit(X, Y)
-    wanted = {"1": 4.0} if isinstance(weights, dict) else weights
-    assert trained.predictor_.folder.config()["task"]["class_weight"] == wanted
+def test_class_weights_are_those_of_the_config(weights) -> None:
+    model = clone(MultiLabelClassifier(class_weight=weights, **FEW)).fit(X, Y)
+    expected = {"1": 4.0} if isinstance(weights, dict) else weights
+    assert model.predictor_.folder.config()["task"]["class_weight"] == expected
 
 
 def test_a_tagger_weighs_types_and_sentences() -> None:
-    trained = SequenceTagger(class_weight={"PER": 3}, **TAGS)
-    trained.fit(SENTENCES, NAMES, sample_weight=[1, 2] * 8)
-    assert trained.predictor_.folder.config()["task"]["class_weight"] == {"PER": 3.0}
-    trained.fit(SENTENCES, NAMES, (SENTENCES, NAMES), sample_weight=[0, 1] * 8)
-    assert "Anna" not in trained.predictor_.task.inputs.words
+    model = SequenceTagger(class_weight={"PER": 3}, **TAGS)
+    model.fit(SENTENCES, NAMES, sample_weight=[1, 2] * 8)
+    assert model.predictor_.folder.config()["task"]["class_weight"] == {"PER": 3.0}
+    model.fit(SENTENCES, NAMES, (SENTENCES, NAMES), sample_weight=[0, 1] * 8)
+    assert "Anna" not in model.predictor_.task.inputs.words
     with pytest.raises(ValueError, match=r"entity types and O.*Did you mean 'PER'"):
-        trained.set_params(class_weight={"PERS": 2}).fit(SENTENCES, NAMES)
+        model.set_params(class_weight={"PERS": 2}).fit(SENTENCES, NAMES)
 
 
 def test_an_example_of_weight_0_is_left_out_and_the_scale_does_not_matter() -> None:
     rows = np.arange(len(X)) % 3 > 0
     estimator, part = MultiLabelClassifier(**FEW), (X, Y)
-    wanted = clone(estimator).fit(X[rows], Y[rows], part).predict_proba(X)
-    assert_array_equal(clone(estimator).fit(X, Y, part, sample_weight=2.5 * rows).predict_proba(X), wanted)
+    expected = clone(estimator).fit(X[rows], Y[rows], part).predict_proba(X)
+    assert_array_equal(clone(estimator).fit(X, Y, part, sample_weight=2.5 * rows).predict_proba(X), expected)
     other = clone(estimator).fit(X, Y, part, sample_weight=1.0 + rows).predict_proba(X)
-    assert (other != wanted).any()
+    assert (other != expected).any()
 
 
 def test_weights_are_a_list_or_a_series() -> None:
@@ -322,7 +326,7 @@ def test_weights_are_a_list_or_a_series() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    ("weights", "message"),
     [
         ([1, 2], "sample_weight.shape == .2,., expected .40,."),
         (np.ones((40, 3)), "Sample weights must be 1D"),
@@ -331,15 +335,15 @@ def test_weights_are_a_list_or_a_series() -> None:
         (np.zeros(40), "(Sample weights must contain at least one non-zero|found 0 for every example)"),
     ],
 )
-def test_wrong_weights_are_a_value_error(weights, said) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_wrong_weights_are_a_value_error(weights, message) -> None:
+    with pytest.raises(ValueError, match=message):
         MultiLabelClassifier(**FEW).fit(X, Y, sample_weight=weights)
 
 
 def test_weights_are_routed_by_a_cross_validation() -> None:
     with config_context(enable_metadata_routing=True):
         estimator = MultiLabelClassifier(**FEW).set_fit_request(sample_weight=True)
-        scored = cross_validate(
+        result = cross_validate(
             estimator,
             X,
             Y,
@@ -349,8 +353,8 @@ def test_weights_are_routed_by_a_cross_validation() -> None:
             return_estimator=True,
             error_score="raise",
         )
-    sizes = [one.predictor_.folder.environment()["training_examples"] for one in scored["estimator"]]
-    assert max(sizes) < 16  # of 20, a third has weight 0
+    sizes = [fold_model.predictor_.folder.environment()["training_examples"] for fold_model in result["estimator"]]
+    assert max(sizes) < 16  # a third of 20 has weight 0
 
 
 # Parameters, for both.
@@ -366,7 +370,7 @@ def test_parameters_of_the_config_are_the_estimators(kind) -> None:
     assert "trainer.epochs=7" in repr(estimator) and "trainer.epochs" in estimator._repr_html_()
 
 
-def test_only_the_classifier_is_one() -> None:
+def test_only_the_classifier_is_a_classifier() -> None:
     assert is_classifier(MultiLabelClassifier()) and not is_classifier(SequenceTagger())
 
 
@@ -383,22 +387,22 @@ def test_a_pickle_has_the_files_of_a_run(name, request, tmp_path) -> None:
         (tmp_path / path).write_bytes(data)
     assert sp.load(tmp_path).task.space.shape[-1] >= 2
     code = [argument for op, argument, _ in genops(pickle.dumps(estimator, protocol=2)) if op.name == "GLOBAL"]
-    ours = {name.split()[1] for name in code if name.startswith("spen_plugins")}
-    assert ours == {type(estimator).__name__, "StoredRun"}
+    own_classes = {name.split()[1] for name in code if name.startswith("spen_plugins")}
+    assert own_classes == {type(estimator).__name__, "StoredRun"}
     assert {name.split()[0].partition(".")[0] for name in code} <= {"spen_plugins", "numpy", "_codecs"}
-    written = pickle.dumps(estimator)
-    for other in (pickle.loads(written), pickle.loads(pickle.dumps(pickle.loads(written))), copy.deepcopy(estimator)):
+    pickled = pickle.dumps(estimator)
+    for other in (pickle.loads(pickled), pickle.loads(pickle.dumps(pickle.loads(pickled))), copy.deepcopy(estimator)):
         assert_array_equal(np.concatenate(list(other.predict(items))), np.concatenate(list(estimator.predict(items))))
 
 
 @pytest.mark.filterwarnings("error::ResourceWarning")
 def test_a_discarded_estimator_removes_its_folder_without_a_warning(monkeypatch) -> None:
-    gc.collect()  # of other tests
+    gc.collect()  # estimators of other tests
     unraisable: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
     first = MultiLabelClassifier(**FEW).fit(X, Y)
     second = pickle.loads(pickle.dumps(first))
-    folders = [one.predictor_.folder.path for one in (first, second)]
+    folders = [estimator.predictor_.folder.path for estimator in (first, second)]
     assert all(folder.is_dir() for folder in folders)
     del first, second
     gc.collect()
@@ -415,39 +419,39 @@ def test_the_run_is_saved_to_a_folder(classifier, tmp_path) -> None:
 
 def test_tags_of_spans(tagger) -> None:
     assert tagger.scheme_ == "bio" and tagger.classes_.tolist() == sorted({tag for tags in NAMES for tag in tags})
-    found = tagger.predict(SENTENCES)
-    assert {tag for tags in found for tag in tags} <= {"O", "B-PER", "I-PER"}
-    assert [len(tags) for tags in found] == [len(words) for words in SENTENCES]
+    predictions = tagger.predict(SENTENCES)
+    assert {tag for tags in predictions for tag in tags} <= {"O", "B-PER", "I-PER"}
+    assert [len(tags) for tags in predictions] == [len(words) for words in SENTENCES]
     assert 0 <= tagger.score(SENTENCES, NAMES) <= 1
     assert (tagger.predict([("a", "b")]) == tagger.predict([np.array(["a", "b"])])).all()
 
 
 def test_tags_without_spans() -> None:
-    trained = SequenceTagger("cross_entropy", **ONE).fit(SENTENCES, CLASSES)
-    assert trained.scheme_ == "none" and trained.classes_.tolist() == ["D", "N", "V"]
-    found, gold = np.concatenate(trained.predict(SENTENCES)), np.concatenate(CLASSES)
-    assert trained.score(SENTENCES, CLASSES) == pytest.approx((found == gold).mean())
+    model = SequenceTagger("cross_entropy", **ONE).fit(SENTENCES, CLASSES)
+    assert model.scheme_ == "none" and model.classes_.tolist() == ["D", "N", "V"]
+    predictions, gold = np.concatenate(model.predict(SENTENCES)), np.concatenate(CLASSES)
+    assert model.score(SENTENCES, CLASSES) == pytest.approx((predictions == gold).mean())
 
 
 def test_a_tagger_in_cross_validation() -> None:
     estimator = SequenceTagger("cross_entropy", **ONE)
     assert cross_val_score(estimator, SENTENCES, NAMES, cv=2, error_score="raise").shape == (2,)
     predicted = cross_val_predict(estimator, SENTENCES, NAMES, cv=KFold(2))
-    trained = clone(estimator).fit(SENTENCES[8:], NAMES[8:])
-    assert predicted.shape == (16,) and (predicted[:8] == trained.predict(SENTENCES[:8])).all()
-    assert 0 <= trained.score(SENTENCES, predicted) <= 1
+    model = clone(estimator).fit(SENTENCES[8:], NAMES[8:])
+    assert predicted.shape == (16,) and (predicted[:8] == model.predict(SENTENCES[:8])).all()
+    assert 0 <= model.score(SENTENCES, predicted) <= 1
     pipeline = make_pipeline(FunctionTransformer(), estimator)
     search = GridSearchCV(pipeline, {"sequencetagger__scheme": ["auto", "none"]}, cv=2, error_score="raise")
     assert len(search.fit(SENTENCES, NAMES).predict(SENTENCES)) == 16
 
 
-def test_probabilities_of_tags_are_those_that_are_reported() -> None:
-    trained = SequenceTagger("cross_entropy", **ONE).fit(SENTENCES, CLASSES)
-    trained.run_.predictor.task.temperature = 1.7
-    probabilities, answers = trained.predict_proba(SENTENCES[:2]), trained.predictor_.predict(SENTENCES[:2])
+def test_probabilities_of_tags_equal_the_reported_scores() -> None:
+    model = SequenceTagger("cross_entropy", **ONE).fit(SENTENCES, CLASSES)
+    model.run_.predictor.task.temperature = 1.7
+    probabilities, answers = model.predict_proba(SENTENCES[:2]), model.predictor_.predict(SENTENCES[:2])
     assert probabilities.shape == (2,) and [p.shape for p in probabilities] == [(2, 3), (4, 3)]
     for p, answer in zip(probabilities, answers, strict=True):
-        columns = [trained.classes_.tolist().index(tag) for tag in answer["tags"]]
+        columns = [model.classes_.tolist().index(tag) for tag in answer["tags"]]
         np.testing.assert_allclose(p[np.arange(len(p)), columns], answer["scores"], atol=1e-4)
 
 
@@ -459,8 +463,8 @@ def test_probabilities_of_spans_are_of_the_tags_of_y(tagger) -> None:
     [(proposal, _, _)] = tagger.predictor_.proposals(parse_all(task, rows[:1]))
     outside = tempered(proposal.mean[0, 0].detach().numpy(), task.temperature)[:, task.space.tags.index("O")]
     np.testing.assert_allclose(probabilities[0], np.stack([1 - outside, outside], 1), atol=1e-6)
-    for copied in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
-        np.testing.assert_allclose(copied.predict_proba(rows)[2], probabilities[2])
+    for restored in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
+        np.testing.assert_allclose(restored.predict_proba(rows)[2], probabilities[2])
 
 
 @pytest.mark.parametrize(
@@ -482,7 +486,7 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "error", "said"),
+    ("x", "y", "error", "message"),
     [
         (sparse.csr_array(X * np.nan), Y, ValueError, "X: found no rows of finite numbers .*NaN"),
         (X * np.inf, Y, ValueError, "Input X contains"),
@@ -499,12 +503,12 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
         ([["a"]] * 40, Y, ValueError, "could not convert string"),
     ],
 )
-def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
-    with pytest.raises(error, match=said):
+def test_errors_are_those_of_scikit_learn(x, y, error, message) -> None:
+    with pytest.raises(error, match=message):
         MultiLabelClassifier().fit(x, y)
 
 
-def test_nan_is_a_missing_value_as_of_sp_train() -> None:
+def test_nan_is_a_missing_value_as_in_sp_train() -> None:
     missing = X.copy()
     missing[::5, 0] = np.nan
     fitted = MultiLabelClassifier(**FEW).fit(missing, Y)
@@ -514,7 +518,7 @@ def test_nan_is_a_missing_value_as_of_sp_train() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"method": "nonsense"}, "unknown method .nonsense.; known: "),
         ({"epochs": 3}, "unknown argument 'epochs'. Did you mean 'trainer.epochs'"),
@@ -523,8 +527,8 @@ def test_nan_is_a_missing_value_as_of_sp_train() -> None:
         ({"threshold": 3}, "'task.threshold': found 3"),
     ],
 )
-def test_a_wrong_parameter_is_a_value_error_of_fit(settings, said) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_parameter_is_a_value_error_of_fit(settings, message) -> None:
+    with pytest.raises(ValueError, match=message):
         MultiLabelClassifier(**settings).fit(X, Y)
 
 
@@ -535,15 +539,15 @@ def test_other_arguments_of_training_are_no_parameters(name) -> None:
             estimator.set_params(**{name: 1}).fit(*data)
 
 
-def test_unfitted_estimators_say_so() -> None:
-    for ask in (MultiLabelClassifier().predict, MultiLabelClassifier().predict_proba, SequenceTagger().predict):
+def test_unfitted_estimators_raise_an_error() -> None:
+    for predict in (MultiLabelClassifier().predict, MultiLabelClassifier().predict_proba, SequenceTagger().predict):
         with pytest.raises(NotFittedError, match="not fitted yet"):
-            ask(X)
+            predict(X)
     with pytest.raises(NotFittedError):
         _ = MultiLabelClassifier().predictor_
 
 
-def test_other_features_than_in_training(classifier) -> None:
+def test_other_features_than_in_training_are_rejected(classifier) -> None:
     with pytest.raises(ValueError, match="X has 4 features, but MultiLabelClassifier is expecting 6"):
         classifier.predict(X[:, :4])
     binary = MultiLabelClassifier(**FEW).fit(X > 0, Y)
@@ -558,7 +562,7 @@ def test_other_features_than_in_training(classifier) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "tags", "said"),
+    ("words", "tags", "message"),
     [
         (SENTENCES, None, "requires y to be passed"),
         ([["a"], ["b"]], [["B-X"], [3]], "sentence 1 of train: found"),
@@ -569,13 +573,13 @@ def test_other_features_than_in_training(classifier) -> None:
         ([["a"], ["b"]], [["O"], ["E-X"]], "the tags look like spans but follow none of bio, bioes, iob1"),
     ],
 )
-def test_wrong_sentences_are_value_errors(words, tags, said) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_wrong_sentences_are_value_errors(words, tags, message) -> None:
+    with pytest.raises(ValueError, match=message):
         SequenceTagger().fit(words, tags)
 
 
 @pytest.mark.parametrize(
-    ("ask", "arguments", "said"),
+    ("method", "arguments", "message"),
     [
         ("predict", (None,), "found one NoneType; expected a list"),
         ("predict_proba", ([["a", None]],), "expected a list of strings"),
@@ -585,17 +589,17 @@ def test_wrong_sentences_are_value_errors(words, tags, said) -> None:
         ("score", ([["a"]], [["O", "O"]]), "found 2 tags for 1 words"),
     ],
 )
-def test_a_fitted_tagger_refuses_what_is_no_sentence(tagger, ask, arguments, said) -> None:
-    with pytest.raises(ValueError, match=said):
-        getattr(tagger, ask)(*arguments)
+def test_a_fitted_tagger_rejects_invalid_sentences(tagger, method, arguments, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        getattr(tagger, method)(*arguments)
 
 
-def test_an_unknown_scheme_is_said_with_the_known_ones() -> None:
+def test_an_unknown_scheme_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="scheme: found 'foo'; expected one of 'auto', 'none', 'bio'"):
         SequenceTagger(scheme="foo").fit(SENTENCES, NAMES)
 
 
-def test_without_scikit_learn_a_sentence_says_what_to_install() -> None:
+def test_without_scikit_learn_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['sklearn.base'] = None; import spen_plugins.sklearn"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.strip().splitlines()[-1].endswith("pip install 'spen-plugins[sklearn]'")
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.stderr.strip().splitlines()[-1].endswith("pip install 'spen-plugins[sklearn]'")

@@ -14,7 +14,7 @@ from spacy.language import Language
 from spen_plugins.config.evaluation import evaluate
 from tests.loaded import trained
 
-# An example may take as long as a busy machine makes it take.
+# On a busy machine an example may take long.
 hypothesis.settings.register_profile(
     "busy",
     deadline=None,
@@ -40,44 +40,45 @@ POS |= dict.fromkeys(VERBS, "VERB") | dict.fromkeys(NAMES, "PROPN")
 TOPICS = {"family": "Anna", "farm": "farmer", "mail": "letter", "travel": "Boston", "trade": "Acme"}
 
 
-def sentence(draw: random.Random) -> list[tuple[str, str]]:
-    """Who did what to whom, and where: each word with its role."""
-    found = []
+def draw_sentence(rng: random.Random) -> list[tuple[str, str]]:
+    """Draws a sentence of who did what to whom, and where: each word with its role."""
+    pairs = []
     for role, words in (("ARG0", SUBJECTS), ("V", VERBS), ("ARG1", OBJECTS), ("ARGM-LOC", PLACES)):
-        found += [(word, f"{'I' if i else 'B'}-{role}") for i, word in enumerate(draw.choice(words).split())]
-    return [*found, (".", "O")]
+        pairs += [(word, f"{'I' if i else 'B'}-{role}") for i, word in enumerate(rng.choice(words).split())]
+    return [*pairs, (".", "O")]
 
 
-def role_line(word: str, role: str, following: str) -> str:
-    """A line of a file of semantic roles, whose spans are in brackets."""
-    begins = f"({role[2:]}" if role[0] == "B" else ""
-    ends = ")" if role != "O" and following[0] != "I" else ""
-    return f"{word}\t{word if role == 'B-V' else '-'}\t{begins}*{ends}"
+def format_role_line(word: str, role: str, next_role: str) -> str:
+    """Returns a line of a file of semantic roles, whose spans are in brackets."""
+    opening = f"({role[2:]}" if role[0] == "B" else ""
+    closing = ")" if role != "O" and next_role[0] != "I" else ""
+    return f"{word}\t{word if role == 'B-V' else '-'}\t{opening}*{closing}"
 
 
 @pytest.fixture(scope="session")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """Files by kind and part, so easy that a net of any seed, on any processor, is sure of their words."""
-    out, draw = tmp_path_factory.mktemp("corpora"), random.Random(0)
+    """Files by kind and part, so easy that a net is sure of their words with any seed and on any processor."""
+    out, rng = tmp_path_factory.mktemp("corpora"), random.Random(0)
     corpora: dict[str, dict[str, str]] = {}
     for part, size in (("train", 400), ("validation", 60), ("test", 60)):
-        drawn = [sentence(draw) for _ in range(size)]
-        following = [[role for _, role in one[1:]] + ["O"] for one in drawn]
+        sentences = [draw_sentence(rng) for _ in range(size)]
+        next_roles = [[role for _, role in pairs[1:]] + ["O"] for pairs in sentences]
         lines = {
-            "pos": ["\n".join(f"{word}\t{POS.get(word, 'NOUN')}" for word, _ in one) + "\n" for one in drawn],
-            "ner": ["\n".join(f"{word}\t{NAMES.get(word, 'O')}" for word, _ in one) + "\n" for one in drawn],
+            "pos": ["\n".join(f"{word}\t{POS.get(word, 'NOUN')}" for word, _ in pairs) + "\n" for pairs in sentences],
+            "ner": ["\n".join(f"{word}\t{NAMES.get(word, 'O')}" for word, _ in pairs) + "\n" for pairs in sentences],
             "srl": [
-                "\n".join(role_line(*pair, after) for pair, after in zip(one, rest, strict=True)) + "\n"
-                for one, rest in zip(drawn, following, strict=True)
+                "\n".join(format_role_line(*pair, next_role) for pair, next_role in zip(pairs, successors, strict=True))
+                + "\n"
+                for pairs, successors in zip(sentences, next_roles, strict=True)
             ],
             "text": [
-                " ".join(word for word, _ in one) + "\t" + ",".join(t for t, w in TOPICS.items() if w in dict(one))
-                for one in drawn
+                " ".join(word for word, _ in pairs) + "\t" + ",".join(t for t, w in TOPICS.items() if w in dict(pairs))
+                for pairs in sentences
             ],
         }
-        for kind, some in lines.items():
+        for kind, blocks in lines.items():
             path = out / f"{kind}.{part}.{'tsv' if kind == 'text' else 'conll'}"
-            path.write_text("\n".join(some) + "\n", encoding="utf-8")
+            path.write_text("\n".join(blocks) + "\n", encoding="utf-8")
             corpora.setdefault(kind, {})[part] = str(path)
     return corpora
 
@@ -95,20 +96,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, 
         table["task"] = {key: value for key, value in table["task"].items() if key != "corpus"} | task
         return trained(table, out / name)
 
-    fine = out / "fine.conllu"
+    fine_path = out / "fine.conllu"
     rows = [("Anna", "PROPN", "NNP"), ("sleeps", "VERB", "VBZ"), (".", "PUNCT", ".")]
     lines = [f"{i}\t{word}\t_\t{upos}\t{xpos}\t_\t_\t_\t_\t_" for i, (word, upos, xpos) in enumerate(rows, 1)]
-    fine.write_text(("\n".join(lines) + "\n\n") * 100)
-    files = dict.fromkeys(("train", "validation", "test"), str(fine)) | {"tags": "upos+xpos"}
-    small = {"trainer__batch_size": 16}
+    fine_path.write_text(("\n".join(lines) + "\n\n") * 100)
+    files = dict.fromkeys(("train", "validation", "test"), str(fine_path)) | {"tags": "upos+xpos"}
+    small_batches = {"trainer__batch_size": 16}
     contrastive = {"method": "contrastive", "trainer__pretrain_epochs": 6, "trainer__epochs": 1}
     return {
-        "ner": train("ner", "names", corpora["ner"], columns="{}", energy="chain", **small, **contrastive),
-        "pos": train("pos", "tags", corpora["pos"], **small),
-        "fine": train("fine", "tags", files, **small),
-        "srl": train("srl", "srl_seal", corpora["srl"], **small),
-        "predicates": train("predicates", "predicates", corpora["srl"] | {"format": "predicates"}, **small),
-        "text": train("text", "texts", corpora["text"], features__hidden="[16,16]", trainer__epochs=4, **small),
+        "ner": train("ner", "names", corpora["ner"], columns="{}", energy="chain", **small_batches, **contrastive),
+        "pos": train("pos", "tags", corpora["pos"], **small_batches),
+        "fine": train("fine", "tags", files, **small_batches),
+        "srl": train("srl", "srl_seal", corpora["srl"], **small_batches),
+        "predicates": train("predicates", "predicates", corpora["srl"] | {"format": "predicates"}, **small_batches),
+        "text": train("text", "texts", corpora["text"], features__hidden="[16,16]", trainer__epochs=4, **small_batches),
     }
 
 
@@ -125,7 +126,7 @@ def settings(runs: dict[str, Path]) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def nlp(settings: dict[str, dict[str, Any]]) -> Language:
-    """All four components."""
+    """A pipeline with all four components."""
     nlp = spacy.blank("en")
     for name, config in settings.items():
         nlp.add_pipe(name, config=config)
@@ -134,5 +135,5 @@ def nlp(settings: dict[str, dict[str, Any]]) -> Language:
 
 @pytest.fixture(scope="session")
 def text() -> str:
-    """With whitespace tokens, an emoji, a control character, several sentences."""
+    """A text with whitespace tokens, an emoji, a control character and several sentences."""
     return TEXT

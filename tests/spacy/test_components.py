@@ -1,4 +1,4 @@
-"""Annotations of each component, which are those of `spen predict` for the same words."""
+"""Annotations of each component, which equal those of `spen predict` for the same words."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from tests.loaded import QUIET, piped, trained
 WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter", "."]
 
 
-def doc_of(nlp: Language, words: list[str] = WORDS) -> Doc:
+def annotate(nlp: Language, words: list[str] = WORDS) -> Doc:
     return nlp(Doc(nlp.vocab, words=words))
 
 
 def test_names_are_those_of_the_run(nlp: Language, runs: dict[str, Path]) -> None:
-    doc = doc_of(nlp)
-    [said] = sp.load(runs["ner"]).predict([{"words": WORDS}], energy=True)
-    expected = [(e["start"], e["end"], e["type"], pytest.approx(e["score"])) for e in said["entities"]]
+    doc = annotate(nlp)
+    [prediction] = sp.load(runs["ner"]).predict([{"words": WORDS}], energy=True)
+    expected = [(e["start"], e["end"], e["type"], pytest.approx(e["score"])) for e in prediction["entities"]]
     assert expected
     assert [(e.start, e.end, e.label_, e._.spen_score) for e in doc.ents] == expected
     group = doc.spans["spen_ner"]
     assert [(e.start, e.end, e.label_, s) for e, s in zip(group, group.attrs["scores"], strict=True)] == expected
-    assert doc._.spen_energy == {"spen_ner": pytest.approx(said["energy"])}
+    assert doc._.spen_energy == {"spen_ner": pytest.approx(prediction["energy"])}
     assert Span(doc, 0, 1, label="none")._.spen_score is None
 
 
 def test_tags_are_those_of_the_run(nlp: Language, runs: dict[str, Path]) -> None:
-    doc = doc_of(nlp)
-    [said] = sp.load(runs["pos"]).predict([{"words": WORDS}])
-    assert [token.pos_ for token in doc] == said["tags"] and not any(token.tag_ for token in doc)
-    assert [token._.spen_score for token in doc] == pytest.approx(said["scores"])
+    doc = annotate(nlp)
+    [prediction] = sp.load(runs["pos"]).predict([{"words": WORDS}])
+    assert [token.pos_ for token in doc] == prediction["tags"] and not any(token.tag_ for token in doc)
+    assert [token._.spen_score for token in doc] == pytest.approx(prediction["scores"])
 
 
 def test_frames_are_those_of_the_run(nlp: Language, runs: dict[str, Path]) -> None:
-    doc = doc_of(nlp)
+    doc = annotate(nlp)
     [predicates] = sp.load(runs["predicates"]).predict([{"words": WORDS}])
-    asked = [{"words": WORDS, "predicate": entity["start"]} for entity in predicates["entities"]]
-    said = sp.load(runs["srl"]).predict(asked)
-    assert [frame.predicate.i for frame in doc._.srl] == [item["predicate"] for item in asked] != []
+    items = [{"words": WORDS, "predicate": entity["start"]} for entity in predicates["entities"]]
+    predictions = sp.load(runs["srl"]).predict(items)
+    assert [frame.predicate.i for frame in doc._.srl] == [item["predicate"] for item in items] != []
     assert [frame.score for frame in doc._.srl] == pytest.approx([e["score"] for e in predicates["entities"]])
-    for frame, prediction in zip(doc._.srl, said, strict=True):
+    for frame, prediction in zip(doc._.srl, predictions, strict=True):
         expected = [(a["role"], a["start"], a["end"], pytest.approx(a["score"])) for a in prediction["arguments"]]
         assert [(a.role, a.span.start, a.span.end, a.score) for a in frame.arguments] == expected
         assert frame.energy is None and all(isinstance(argument, Argument) for argument in frame.arguments)
@@ -64,13 +64,13 @@ def test_frames_are_those_of_the_run(nlp: Language, runs: dict[str, Path]) -> No
 
 
 def test_labels_are_those_of_the_run(nlp: Language, runs: dict[str, Path], text: str) -> None:
-    [said] = sp.load(runs["text"]).predict([{"text": text}])
+    [prediction] = sp.load(runs["text"]).predict([{"text": text}])
     cats = nlp(text).cats
     assert set(cats) == set(nlp.get_pipe("spen_multilabel").labels)
-    best = {label: p for label, p in said["probabilities"].items() if p >= sorted(cats.values())[-5]}
+    best = {label: p for label, p in prediction["probabilities"].items() if p >= sorted(cats.values())[-5]}
     assert best == pytest.approx({label: cats[label] for label in best}, abs=1e-5)
-    above = {label for label, p in cats.items() if p > nlp.get_pipe("spen_multilabel").threshold}
-    assert above == set(said["labels"])
+    chosen = {label for label, p in cats.items() if p > nlp.get_pipe("spen_multilabel").threshold}
+    assert chosen == set(prediction["labels"])
 
 
 @pytest.mark.parametrize("settings", [{"decode": "expected_f1"}, {"threshold": 0.95, "nonempty": True}])
@@ -82,24 +82,24 @@ def test_label_sets_without_a_threshold_are_those_of_the_run(
     nlp = piped("spen_multilabel", model=folder)
     pipe = nlp.get_pipe("spen_multilabel")
     docs = list(nlp.pipe(texts))
-    said = sp.load(folder).predict(texts)
-    assert [set(pipe.predicted(doc)) for doc in docs] == [set(answer["labels"]) for answer in said]
-    assert pipe.threshold is None and all(answer["labels"] for answer in said)
+    predictions = sp.load(folder).predict(texts)
+    assert [set(pipe.predicted(doc)) for doc in docs] == [set(answer["labels"]) for answer in predictions]
+    assert pipe.threshold is None and all(answer["labels"] for answer in predictions)
     gold = [nlp.make_doc(text) for text in texts]
-    for doc, answer in zip(gold, said, strict=True):
+    for doc, answer in zip(gold, predictions, strict=True):
         doc.cats = {label: float(label in answer["labels"]) for label in pipe.labels}
     scores = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in gold])
     assert scores["cats_micro_f"] == 1 and 0 < scores["cats_score"] <= 1
 
 
-def test_whitespace_is_read_past(nlp: Language) -> None:
-    spaced = [word for pair in zip(WORDS, [" ", "\n"] * 7, strict=False) for word in pair]
-    plain, doc = doc_of(nlp), doc_of(nlp, [" ", *spaced])
-    assert [(e.text.split(), e.label_) for e in doc.ents] == [(e.text.split(), e.label_) for e in plain.ents] != []
-    assert [token.pos_ for token in doc if not token.is_space] == [token.pos_ for token in plain]
+def test_whitespace_is_skipped(nlp: Language) -> None:
+    spaced_words = [word for pair in zip(WORDS, [" ", "\n"] * 7, strict=False) for word in pair]
+    plain_doc, doc = annotate(nlp), annotate(nlp, [" ", *spaced_words])
+    assert [(e.text.split(), e.label_) for e in doc.ents] == [(e.text.split(), e.label_) for e in plain_doc.ents] != []
+    assert [token.pos_ for token in doc if not token.is_space] == [token.pos_ for token in plain_doc]
     assert {(t.pos_, t.tag_, t._.spen_score) for t in doc if t.is_space} == {("SPACE", "", None)}
     assert [[(a.role, a.span.text.split()) for a in frame.arguments] for frame in doc._.srl] == [
-        [(a.role, a.span.text.split()) for a in frame.arguments] for frame in plain._.srl
+        [(a.role, a.span.text.split()) for a in frame.arguments] for frame in plain_doc._.srl
     ]
 
 
@@ -111,38 +111,38 @@ def test_whitespace_is_read_past(nlp: Language) -> None:
         ("pos", [("PROPN", ""), ("VERB", ""), ("PUNCT", "")]),
     ],
 )
-def test_tags_of_two_fields_are_parted(runs: dict[str, Path], attribute: str, expected: list[tuple[str, str]]) -> None:
+def test_combined_tags_are_split(runs: dict[str, Path], attribute: str, expected: list[tuple[str, str]]) -> None:
     nlp = piped("spen_pos", model=runs["fine"], attribute=attribute)
-    doc = doc_of(nlp, ["Anna", "sleeps", ".", "\n"])
+    doc = annotate(nlp, ["Anna", "sleeps", ".", "\n"])
     assert [(token.pos_, token.tag_) for token in doc[:3]] == expected
     assert (doc[3].pos_, doc[3].tag_) == ("" if attribute == "tag" else "SPACE", "" if attribute == "pos" else "_SP")
 
 
-def test_universal_tags_can_stand_as_fine_ones(runs: dict[str, Path]) -> None:
-    doc = doc_of(piped("spen_pos", model=runs["pos"], attribute="tag"))
+def test_universal_tags_can_be_written_as_fine_grained_tags(runs: dict[str, Path]) -> None:
+    doc = annotate(piped("spen_pos", model=runs["pos"], attribute="tag"))
     assert all(token.tag_ and not token.pos_ for token in doc)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_entities_that_are_there(runs: dict[str, Path], overwrite: bool) -> None:
+def test_existing_entities_are_kept_or_overwritten(runs: dict[str, Path], overwrite: bool) -> None:
     nlp = spacy.blank("en")
     ruler = nlp.add_pipe("entity_ruler")
     assert isinstance(ruler, EntityRuler)
     ruler.add_patterns([{"label": "MINE", "pattern": "farmer told"}, {"label": "MINE", "pattern": "in Boston"}])
     nlp.add_pipe("spen_ner", config={"model": str(runs["ner"]), "overwrite": overwrite})
-    doc = doc_of(nlp)
-    found = [(span.text, span.label_) for span in doc.spans["spen_ner"]]
-    assert ("Boston", "LOC") in found and ("Anna", "PER") in found
-    mine = [("farmer told", "MINE"), ("in Boston", "MINE")]
-    left = [("Boston", "LOC")] if overwrite else [mine[1]]
-    expected = [mine[0], *(f for f in found if "Boston" not in f[0]), *left]
+    doc = annotate(nlp)
+    entities = [(span.text, span.label_) for span in doc.spans["spen_ner"]]
+    assert ("Boston", "LOC") in entities and ("Anna", "PER") in entities
+    existing = [("farmer told", "MINE"), ("in Boston", "MINE")]
+    remaining = [("Boston", "LOC")] if overwrite else [existing[1]]
+    expected = [existing[0], *(f for f in entities if "Boston" not in f[0]), *remaining]
     assert [(span.text, span.label_) for span in doc.ents] == expected
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_tokens_blocked_for_entities(runs: dict[str, Path], overwrite: bool) -> None:
     nlp = piped("spen_ner", model=runs["ner"], overwrite=overwrite)
-    assert [span.text for span in doc_of(nlp).ents] == ["Anna", "Boston"]
+    assert [span.text for span in annotate(nlp).ents] == ["Anna", "Boston"]
     doc = Doc(nlp.vocab, words=WORDS)
     doc.set_ents([Span(doc, 0, 2, label="MINE")], blocked=[doc[4:5]])
     doc = nlp(doc)
@@ -150,18 +150,18 @@ def test_tokens_blocked_for_entities(runs: dict[str, Path], overwrite: bool) -> 
     assert (doc[4].ent_iob_, doc[4].ent_type_) == ("B", "")
 
 
-def test_an_address_is_no_person(runs: dict[str, Path]) -> None:
+def test_an_address_is_not_a_person(runs: dict[str, Path]) -> None:
     nlp = piped("spen_ner", model=runs["ner"])
     doc = nlp.make_doc("Mail anna@acme.com or bob@acme.com")
-    found = [Entity(1, 2, "PER", 0.9), Entity(2, 4, "PER", 0.9)]
-    nlp.get_pipe("spen_ner")._set(Reading(doc), found)
+    entities = [Entity(1, 2, "PER", 0.9), Entity(2, 4, "PER", 0.9)]
+    nlp.get_pipe("spen_ner")._set(Reading(doc), entities)
     assert [span.text for span in doc.ents] == ["or bob@acme.com"] and len(doc.spans["spen_ner"]) == 1
     doc.ents = []
     nlp.get_pipe("spen_ner")._set(Reading(doc), [Entity(1, 2, "EMAIL", 0.9)])
     assert [span.label_ for span in doc.ents] == ["EMAIL"]
 
 
-def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_that_reads_columns_causes_a_warning(runs: dict[str, Path], tmp_path: Path) -> None:
     values = {"columns": '{"pos": 1, "chunk": 2}', "method": "cross_entropy"}
     values |= {"features.hidden": "4", "trainer.epochs": "1"}
     trained("names", tmp_path / "run", **values)
@@ -169,19 +169,19 @@ def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Pa
         piped("spen_ner", model=tmp_path / "run")
 
 
-def test_spans_stand_where_they_are_wanted(runs: dict[str, Path]) -> None:
+def test_spans_are_stored_under_their_key(runs: dict[str, Path]) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("spen_ner", name="names", config={"model": str(runs["ner"])})
     nlp.add_pipe("spen_ner", name="more", config={"model": str(runs["ner"]), "spans_key": "here"})
-    assert set(doc_of(nlp).spans) == {"names", "here"}
+    assert set(annotate(nlp).spans) == {"names", "here"}
 
 
-def roles(runs: dict[str, Path], **config: Any) -> Language:
+def make_srl_pipeline(runs: dict[str, Path], **config: Any) -> Language:
     return piped("spen_srl", model=runs["srl"], **config)
 
 
-def test_verbs_are_predicates_if_they_are_asked_for(runs: dict[str, Path]) -> None:
-    nlp = roles(runs, predicates="verbs")
+def test_verbs_are_predicates_on_request(runs: dict[str, Path]) -> None:
+    nlp = make_srl_pipeline(runs, predicates="verbs")
     poses = ["VERB" if word in ("told", "sent") else "X" for word in WORDS]
     doc = nlp(Doc(nlp.vocab, words=WORDS, pos=poses))
     assert [(frame.predicate.text, frame.score) for frame in doc._.srl] == [("told", 1.0), ("sent", 1.0)]
@@ -191,37 +191,37 @@ def test_verbs_are_predicates_if_they_are_asked_for(runs: dict[str, Path]) -> No
 
 
 @spacy.registry.misc("spen_tests.chosen")
-def chosen() -> Any:
+def make_finder() -> Any:
     return lambda doc: [doc[-1], 1, *(token.i for token in doc if token.is_space)]
 
 
-def test_a_registered_function_says_what_predicates_are(runs: dict[str, Path]) -> None:
-    nlp = roles(runs, predicates={"@misc": "spen_tests.chosen"})
-    doc = doc_of(nlp, [*WORDS, " "])
+def test_a_registered_function_chooses_predicates(runs: dict[str, Path]) -> None:
+    nlp = make_srl_pipeline(runs, predicates={"@misc": "spen_tests.chosen"})
+    doc = annotate(nlp, [*WORDS, " "])
     assert [frame.predicate.i for frame in doc._.srl] == [1]  # the last token is whitespace
     assert nlp.config["components"]["spen_srl"]["predicates"] == {"@misc": "spen_tests.chosen"}
     with pytest.raises(ConfigError, match="found the predicate 1; expected"):
-        doc_of(nlp, ["x"])
+        annotate(nlp, ["x"])
 
 
 def test_energies_of_frames(runs: dict[str, Path]) -> None:
     with pytest.raises(ConfigError, match=r"found energy=True, but .* has no energy"):
-        roles(runs, predicates="verbs", energy=True)
+        make_srl_pipeline(runs, predicates="verbs", energy=True)
 
 
 def test_rerank_chooses_by_the_energy(runs: dict[str, Path]) -> None:
-    first, best = (piped("spen_ner", model=runs["ner"], energy=True, rerank=k) for k in (0, 8))
-    energies = [doc_of(nlp)._.spen_energy["spen_ner"] for nlp in (first, best)]
+    baseline, reranked = (piped("spen_ner", model=runs["ner"], energy=True, rerank=k) for k in (0, 8))
+    energies = [annotate(nlp)._.spen_energy["spen_ner"] for nlp in (baseline, reranked)]
     assert energies[1] <= energies[0]
-    said = sp.load(runs["ner"], refine={"type": "rerank", "k": 8}).predict([{"words": WORDS}], energy=True)
-    assert energies[1] == pytest.approx(said[0]["energy"])
+    predictions = sp.load(runs["ner"], refine={"type": "rerank", "k": 8}).predict([{"words": WORDS}], energy=True)
+    assert energies[1] == pytest.approx(predictions[0]["energy"])
 
 
 def test_pipes_are_analysed_and_scored(nlp: Language) -> None:
     analysis = nlp.analyze_pipes()
     assert "doc.ents" in analysis["summary"]["spen_ner"]["assigns"]
     assert "doc._.srl" in analysis["summary"]["spen_srl"]["assigns"] and not any(analysis["problems"].values())
-    reference = doc_of(nlp)
+    reference = annotate(nlp)
     reference.cats = {label: p > nlp.get_pipe("spen_multilabel").threshold for label, p in reference.cats.items()}
     scores = nlp.evaluate([Example(nlp.make_doc(" ".join(WORDS)), reference)])
     for key in ("ents_f", "pos_acc", "srl_f", "spans_spen_srl_f", "cats_micro_f"):
@@ -231,20 +231,20 @@ def test_pipes_are_analysed_and_scored(nlp: Language) -> None:
     assert all(weights[key] for key in ("ents_f", "pos_acc", "srl_f", "cats_score"))
 
 
-def test_wrong_gold_costs(nlp: Language) -> None:
-    reference = doc_of(nlp)
+def test_wrong_gold_lowers_the_score(nlp: Language) -> None:
+    reference = annotate(nlp)
     reference.set_ents([Span(reference, 0, 1, label="PER")])
     scores = nlp.evaluate([Example(nlp.make_doc(" ".join(WORDS)), reference)])
     assert scores["ents_f"] == 0 and scores["pos_acc"] == 1
 
 
-def test_labels_are_shown_and_nothing_is_trained(nlp: Language) -> None:
+def test_labels_are_listed_and_nothing_is_trainable(nlp: Language) -> None:
     assert set(nlp.pipe_labels["spen_ner"]) == {"LOC", "ORG", "PER"}
     assert {"V", "ARG0", "ARG1"} <= set(nlp.pipe_labels["spen_srl"])
     assert not any(getattr(pipe, "is_trainable", False) for _, pipe in nlp.pipeline)
 
 
-def test_other_components_train_beside_ours(runs: dict[str, Path]) -> None:
+def test_other_components_train_alongside_ours(runs: dict[str, Path]) -> None:
     nlp = piped("spen_ner", model=runs["ner"])
     nlp.add_pipe("textcat")
     docs = [(nlp.make_doc(text), {"cats": {"A": a, "B": 1 - a}}) for text, a in (("yes", 1.0), ("no", 0.0))]
@@ -252,4 +252,4 @@ def test_other_components_train_beside_ours(runs: dict[str, Path]) -> None:
     with nlp.select_pipes(disable=["spen_ner"]):
         optimizer = nlp.initialize(lambda: examples)
         assert nlp.update(examples, sgd=optimizer)["textcat"] > 0
-    assert doc_of(nlp).spans["spen_ner"]
+    assert annotate(nlp).spans["spen_ner"]

@@ -1,4 +1,4 @@
-"""Where components predict: on spaCy's device, or on the one that is named."""
+"""Devices on which components predict: spaCy's by default, or the configured one."""
 
 from __future__ import annotations
 
@@ -16,50 +16,53 @@ from spen_spacy import component
 from tests.loaded import piped
 
 
-def modules(pipe: Any, part: str = "model") -> set[str]:
-    """The types of device on which a part's weights are."""
+def find_device_types(pipe: Any, part: str = "model") -> set[str]:
+    """Returns the types of the devices that hold a part's weights."""
     model = pipe.run(part).predictor.model
     return {tensor.device.type for tensor in (*model.parameters(), *model.buffers())}
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The devices that runs are loaded to; they are loaded to the CPU instead."""
+def requested_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The devices requested when runs are loaded; each run is loaded to the CPU instead."""
     devices: list[str] = []
     run = component.Run
 
-    def loaded(place: Path, device: str, **rest: Any) -> Any:
+    def load_to_cpu(place: Path, device: str, **options: Any) -> Any:
         devices.append(device)
-        return run(place, **rest)
+        return run(place, **options)
 
-    monkeypatch.setattr(component, "Run", loaded)
+    monkeypatch.setattr(component, "Run", load_to_cpu)
     return devices
 
 
-def test_spacys_device_is_taken(
-    runs: dict[str, Path], settings: dict[str, dict[str, Any]], asked: list[str], monkeypatch: pytest.MonkeyPatch
+def test_spacys_device_is_the_default(
+    runs: dict[str, Path],
+    settings: dict[str, dict[str, Any]],
+    requested_devices: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nlp = piped("spen_ner", **settings["spen_ner"])
-    assert asked == ["cpu"]
+    assert requested_devices == ["cpu"]
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
-    before = thinc.backends.get_current_ops()
+    previous_ops = thinc.backends.get_current_ops()
     try:
-        thinc.backends.set_current_ops(CupyOps())  # what spacy.prefer_gpu(1) does where there is a GPU
+        thinc.backends.set_current_ops(CupyOps())  # as spacy.prefer_gpu(1) does on a machine with a GPU
         nlp.add_pipe("spen_srl", config=settings["spen_srl"])
         nlp.add_pipe("spen_pos", config=settings["spen_pos"] | {"device": "cpu"})
     finally:
-        thinc.backends.set_current_ops(before)
-    assert asked == ["cpu", "cuda:1", "cuda:1", "cpu"]
+        thinc.backends.set_current_ops(previous_ops)
+    assert requested_devices == ["cpu", "cuda:1", "cuda:1", "cpu"]
 
 
 @pytest.mark.parametrize("factory", ["spen_ner", "spen_pos", "spen_srl", "spen_multilabel"])
-def test_weights_go_to_the_device_that_is_named(settings: dict[str, dict[str, Any]], factory: str) -> None:
-    """The device `meta` is there on any machine; it has no numbers."""
+def test_weights_go_to_the_configured_device(settings: dict[str, dict[str, Any]], factory: str) -> None:
+    """The device `meta` exists on any machine and holds no numbers."""
     pipe = spacy.blank("en").add_pipe(factory, config=settings[factory] | {"device": "meta"})
-    assert all(modules(pipe, part) == {"meta"} for part in pipe.parts)
+    assert all(find_device_types(pipe, part) == {"meta"} for part in pipe.parts)
 
 
-def test_a_device_that_is_not_there(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_missing_device_is_rejected(runs: dict[str, Path], tmp_path: Path) -> None:
     nlp = spacy.blank("en")
     with pytest.raises(ConfigError, match="spen_ner: device 'warp:9'"):
         nlp.add_pipe("spen_ner", config={"model": str(runs["ner"]), "device": "warp:9"})

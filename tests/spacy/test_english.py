@@ -1,4 +1,4 @@
-"""Our pipelines as they lie in their packages: what they say, what they are made of, whether their cards are true."""
+"""The packaged English pipelines: their annotations, their files, and the facts on their cards."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from tools.english.word_vectors import make_vectors
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
 SENTENCE = "Anna told Bob that the farmer sent a letter to Boston."
 PIPES = ["tok2vec", "senter", "morphologizer", "spen_pos", "lemmatizer", "spen_ner", "spen_srl"]
-WORDS = [name for name in PIPES if not name.startswith("spen")]
-"""spaCy's own parts."""
+SPACY_PIPES = [name for name in PIPES if not name.startswith("spen")]
+"""spaCy's own components."""
 MODELS = ("spen_pos/model", "spen_ner/model", "spen_srl/model", "spen_srl/predicates", "spen_srl/senses")
 
 
 class Pipeline(NamedTuple):
-    """A pipeline, the most megabytes of its folder and of its wheel."""
+    """A pipeline, and the maximum sizes of its folder and of its wheel in megabytes."""
 
     package: ModuleType
     unpacked: float
@@ -61,7 +61,7 @@ class Pipeline(NamedTuple):
 
 SMALL = Pipeline(spen_en, 16, 13)
 MD = Pipeline(spen_en_md, 45, 41)
-both = pytest.mark.parametrize("pipeline", [SMALL, MD], ids=lambda pipeline: pipeline.name)
+both_pipelines = pytest.mark.parametrize("pipeline", [SMALL, MD], ids=lambda pipeline: pipeline.name)
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +74,19 @@ def larger() -> Language:
     return spacy.load("spen_en_md")
 
 
-def test_it_says_what_is_plain(english: Language) -> None:
-    said_what_is_plain(english)
+def test_simple_annotations_are_right(english: Language) -> None:
+    check_simple_annotations(english)
 
 
-def test_the_larger_one_does_too(larger: Language) -> None:
-    said_what_is_plain(larger)
-    passive = larger("The letters were given to Mary by her brother.")._.srl
-    [given] = [frame for frame in passive if frame.predicate.text == "given"]
-    assert {a.role: a.span.text for a in given.arguments}["ARG0"] == "by her brother"
+def test_simple_annotations_of_the_larger_pipeline_are_right(larger: Language) -> None:
+    check_simple_annotations(larger)
+    frames = larger("The letters were given to Mary by her brother.")._.srl
+    [passive_frame] = [frame for frame in frames if frame.predicate.text == "given"]
+    assert {a.role: a.span.text for a in passive_frame.arguments}["ARG0"] == "by her brother"
     assert [s.text for s in larger("Anna reads. Bob sleeps.").sents] == ["Anna reads.", "Bob sleeps."]
 
 
-def test_the_larger_one_reads_a_text_once(larger: Language) -> None:
+def test_the_larger_pipeline_encodes_a_text_once(larger: Language) -> None:
     encoders = {}
     for name in ("spen_pos", "spen_ner", "spen_srl"):
         pipe = larger.get_pipe(name)
@@ -97,7 +97,7 @@ def test_the_larger_one_reads_a_text_once(larger: Language) -> None:
     assert len(encoders) == 5 and len(set(encoders.values())) == 1
 
 
-def said_what_is_plain(english: Language) -> Doc:
+def check_simple_annotations(english: Language) -> Doc:
     doc = english(SENTENCE)
     assert english.pipe_names == PIPES
     pos = {token.text: (token.pos_, token.tag_) for token in doc}
@@ -129,44 +129,44 @@ def test_it_has_sentences_lemmas_and_features(english: Language) -> None:
     assert [token.lemma_ for token in name[:3]] == ["Angela", "Merkel", "cancel"]
 
 
-def test_the_readme_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readmes_example_prints_its_output(capsys: pytest.CaptureFixture[str]) -> None:
     [block] = [block for block in blocks("README.md", "python") if "spacy.load" in block]
-    [shown] = [text for text in blocks("README.md", "text") if "Acme" in text]
+    [expected] = [text for text in blocks("README.md", "text") if "Acme" in text]
     exec(block, {})
     printed = capsys.readouterr().out
-    assert all(line.partition("…")[0] in printed for line in shown.splitlines())
+    assert all(line.partition("…")[0] in printed for line in expected.splitlines())
 
 
-def test_a_component_without_a_model_takes_it(english: Language) -> None:
+def test_a_component_without_a_model_uses_the_installed_one(english: Language) -> None:
     for factory in ("spen_ner", "spen_pos", "spen_srl"):
         nlp = spacy.blank("en")
         nlp.add_pipe(factory)
         assert nlp.get_pipe(factory).to_bytes() == english.get_pipe(factory).to_bytes()
 
 
-@both
+@both_pipelines
 def test_its_files_are_small_and_hold_no_code(pipeline: Pipeline) -> None:
     files = {
         path.relative_to(pipeline.place): path.read_bytes() for path in pipeline.place.rglob("*") if path.is_file()
     }
     assert sum(map(len, files.values())) <= pipeline.unpacked * 1e6
     assert sum(len(zlib.compress(content)) for content in files.values()) <= pipeline.packed * 1e6
-    others = {path.as_posix() for path in files if path.suffix not in (".json", ".safetensors", ".cfg", ".md")}
+    other_files = {path.as_posix() for path in files if path.suffix not in (".json", ".safetensors", ".cfg", ".md")}
     vocab = {f"vocab/{name}" for name in ("key2row", "lookups.bin", "vectors")}
-    own = {"tokenizer", "lemmatizer/lookups/lookups.bin", *vocab}  # spaCy's
+    spacy_files = {"tokenizer", "lemmatizer/lookups/lookups.bin", *vocab}  # spaCy's
     notes = {path.as_posix() for path in files if path.parts[0] == "assets" and path.name == "WEIGHTS.txt"}
-    assert others <= own | notes | {f"{name}/{file}" for name in WORDS for file in ("cfg", "model")}
+    assert other_files <= spacy_files | notes | {f"{name}/{file}" for name in SPACY_PIPES for file in ("cfg", "model")}
     assert {path.parent.as_posix() for path in files if path.stem == "weights"} == {*MODELS}
 
 
-@both
+@both_pipelines
 def test_its_card_has_scores_licences_and_sources(pipeline: Pipeline) -> None:
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
     card = (pipeline.place / "README.md").read_text(encoding="utf-8")
     assert meta["version"] == pipeline.package.__version__
     assert {"ents_f", "pos_tag_acc"} <= set(meta["performance"])
-    others = {"PropBank frames", "goemotions", "all-mpnet-base-v2", "all-MiniLM-L6-v2", "WordNet 3.0"}
-    assert {source["name"].partition(":")[0] for source in meta["sources"]} == {"ewt", *DATA["FILES"]} | others
+    other_sources = {"PropBank frames", "goemotions", "all-mpnet-base-v2", "all-MiniLM-L6-v2", "WordNet 3.0"}
+    assert {source["name"].partition(":")[0] for source in meta["sources"]} == {"ewt", *DATA["FILES"]} | other_sources
     assert all(source["license"] for source in meta["sources"])
     for text in (meta["license"], card):
         assert "CC BY-SA 4.0" in text and "CC BY 4.0" in text
@@ -176,7 +176,7 @@ def test_its_card_has_scores_licences_and_sources(pipeline: Pipeline) -> None:
         assert f"{scores[name]:.4f}" in card
 
 
-@both
+@both_pipelines
 def test_its_sources_are_those_that_the_tool_writes(pipeline: Pipeline) -> None:
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
     urls = {source["name"].partition(":")[0]: source["url"] for source in meta["sources"]}
@@ -184,12 +184,14 @@ def test_its_sources_are_those_that_the_tool_writes(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.parametrize("name", ["spen_en", "spen_en_md"])
-def test_python_m_prints_it(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_m_prints_annotations(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", [name, *SENTENCE.split()])
     runpy.run_module(name, run_name="__main__")
-    words, *others = capsys.readouterr().out.splitlines()
+    words, *other_lines = capsys.readouterr().out.splitlines()
     assert words.startswith("Anna/PROPN told/VERB Bob/PROPN") and words.endswith("./PUNCT")
-    assert any(line.startswith("predicate  sent  send.01") for line in others)
+    assert any(line.startswith("predicate  sent  send.01") for line in other_lines)
 
 
 def test_python_m_prints_what_any_pipeline_finds(
@@ -206,7 +208,7 @@ def test_python_m_prints_what_any_pipeline_finds(
 @pytest.mark.parametrize(
     ("arguments", "message"), [(["no_such"], "The text is empty"), (["no_such", "Hi."], "Unknown")]
 )
-def test_python_m_names_the_mistake(
+def test_python_m_reports_errors(
     arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["spen_spacy", *arguments])
@@ -220,26 +222,26 @@ DATA = runpy.run_path(str(ROOT / "tools/english/english_data.py"))
 
 
 def test_names_of_all_corpora_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = {
+    corpus_tags = {
         "btc": ("B-PER B-LOC", "B-PER B-LOC"),
         "wnut17": ("B-person B-product", "B-PER O"),
         "gum": ("B-ORG I-ORG", "B-ORG I-ORG"),
         "wikigold": ("I-MISC I-PER", "O B-PER"),
     }
     for name, parts in DATA["FILES"].items():
-        first, second = shown[name][0].split()
+        first, second = corpus_tags[name][0].split()
         for part, file in parts.items():
             path = tmp_path / "data/ner" / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"-DOCSTART-\tO\n\n{name}-{part}\t{first}\nleft\t{second}\n\n")
     monkeypatch.setenv("SPEN_DATA", str(tmp_path / "data"))
     DATA["write_all"](tmp_path / "out")
-    written = {path.name: read_columns(path, 0, -1) for path in (tmp_path / "out").iterdir()}
-    assert set(written) == {f"{name}.{part}.conll" for name in shown for part in ("dev", "test")} | {
+    outputs = {path.name: read_columns(path, 0, -1) for path in (tmp_path / "out").iterdir()}
+    assert set(outputs) == {f"{name}.{part}.conll" for name in corpus_tags for part in ("dev", "test")} | {
         f"ner.{part}.conll" for part in ("train", "dev", "test")
     }
-    joined = [(sentence.words[0], " ".join(sentence.tags)) for sentence in written["ner.train.conll"]]
-    assert joined == [(f"{name}-train", tags) for name, (_, tags) in shown.items()]
+    joined = [(sentence.words[0], " ".join(sentence.tags)) for sentence in outputs["ner.train.conll"]]
+    assert joined == [(f"{name}-train", tags) for name, (_, tags) in corpus_tags.items()]
     monkeypatch.setenv("SPEN_DATA", str(tmp_path / "nowhere"))
     with pytest.raises((DataError, sp.errors.ConfigError)):
         DATA["write_all"](tmp_path / "out")
@@ -252,7 +254,7 @@ def test_names_of_all_corpora_are_joined(tmp_path: Path, monkeypatch: pytest.Mon
     ids=lambda value: getattr(value, "name", value),
 )
 def test_scores_are_those_of_the_card(pipeline: Pipeline, model: str, tmp_path: Path) -> None:
-    """On the whole development part, within 0.2 points: weights were cut to 16 bits after they were scored."""
+    """On the whole development part, within 0.2 points: weights were rounded to 16 bits after scoring."""
     if model == "spen_ner/model":
         DATA["write_all"](tmp_path)
         file = str(tmp_path / "ner.dev.conll")
@@ -270,50 +272,52 @@ def test_larger_nets_label_text_for_a_smaller_one(tmp_path: Path, monkeypatch: p
     conllu = "".join(f"{i}\t{word}\t_\tX\tXX" + "\t_" * 5 + "\n" for i, word in enumerate(words, 1)) + "\n"
     gold = {"words": words, "predicates": [{"index": 1, "sense": "leave.01", "tags": ["B-ARG0", "B-V", "B-ARG1", "O"]}]}
     columns = "".join(f"{word}\tO\n" for word in words) + "\n"
-    given = {
+    contents = {
         "srl/ewt_propbank/ewt-propbank-train.gold_conll": json.dumps(gold),
         "pos/ewt/en_ewt-ud-train.conllu": conllu,
         "text/goemotions/train.tsv": "[NAME] sings. Yes.\t1\tid\nA [RELIGION] text is left out.\t1\tid\n",
         **{f"ner/{file}": columns for parts in DATA["FILES"].values() for file in parts.values()},
     }
-    for file, text in given.items():
+    for file, text in contents.items():
         path = tmp_path / "data" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.setenv("SPEN_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(ROOT)
-    read = {
+    readers = {
         "roles": lambda path: read_roles(path).sentences,
         "names": lambda path: read_columns(path, 0, -1),
         "tags": lambda path: read_conllu(path, tags="upos+xpos"),
     }
-    text, named = ("Anna", "sings", "."), [tuple(words)] * len(DATA["FILES"])
-    found = {labels: read[labels](distil(labels, tmp_path / "out" / labels)) for labels in read}
-    assert [one.words for one in found["roles"]] == [tuple(words), text, *named]
-    assert [one.words for one in found["tags"]] == [tuple(words), text, *named]
-    assert [one.words for one in found["names"]] == [*named, tuple(words), text]
-    assert found["roles"][0] == sentence_of(gold) and found["tags"][0].tags == ("X+XX",) * len(words)
-    taught = [p for one in found["roles"][1:] for p in one.propositions]
-    assert taught and all(p.tags for p in taught) and {p.roleset for p in taught} <= {"leave.01", None}
-    assert all("+" in tag for tag in found["tags"][1].tags)
+    text, corpus_words = ("Anna", "sings", "."), [tuple(words)] * len(DATA["FILES"])
+    outputs = {labels: readers[labels](distil(labels, tmp_path / "out" / labels)) for labels in readers}
+    assert [sentence.words for sentence in outputs["roles"]] == [tuple(words), text, *corpus_words]
+    assert [sentence.words for sentence in outputs["tags"]] == [tuple(words), text, *corpus_words]
+    assert [sentence.words for sentence in outputs["names"]] == [*corpus_words, tuple(words), text]
+    assert outputs["roles"][0] == sentence_of(gold) and outputs["tags"][0].tags == ("X+XX",) * len(words)
+    propositions = [p for sentence in outputs["roles"][1:] for p in sentence.propositions]
+    assert (
+        propositions and all(p.tags for p in propositions) and {p.roleset for p in propositions} <= {"leave.01", None}
+    )
+    assert all("+" in tag for tag in outputs["tags"][1].tags)
     mtime = (tmp_path / "out" / "tags").stat().st_mtime_ns
     assert distil("tags", tmp_path / "out" / "tags").stat().st_mtime_ns == mtime
 
 
-def test_vectors_are_what_a_net_says_of_words_alone(tmp_path: Path) -> None:
-    """With all directions kept, distances between words are those of their states, but for a factor and rounding."""
+def test_vectors_are_a_nets_states_of_single_words(tmp_path: Path) -> None:
+    """With all directions kept, distances between words equal those of their states, up to a factor and rounding."""
     encoder = small_bert(tmp_path / "bert", ["anna", "##s", "left", "boston", "rome", "."])
     text = written(tmp_path / "text.conll", "Annas\tO\nleft\tO\n.\tO\n\n" * 3 + "Once\tO\n\n")
     out = tmp_path / "made" / "vectors.safetensors"
     assert "6 words" in make_vectors(Path(text), out, encoder, 8)
-    found = read_vectors(out)
-    assert sorted(found.words) == [".", "anna", "annas", "boston", "left", "rome"]
-    assert load_file(out)["vectors"].dtype == torch.int8 and not found.matrix[0].any()
+    vectors = read_vectors(out)
+    assert sorted(vectors.words) == [".", "anna", "annas", "boston", "left", "rome"]
+    assert load_file(out)["vectors"].dtype == torch.int8 and not vectors.matrix[0].any()
     net, tokenizer = load(encoder)
     net.eval()
     with torch.no_grad():
-        read = [tokenizer([word], return_tensors="pt") for word in found.words]
-        states = torch.stack([net(**one).last_hidden_state[0, 1:-1].mean(0) for one in read])
-    ratios = torch.pdist(found.matrix[1:]) / torch.pdist(states)
+        encodings = [tokenizer([word], return_tensors="pt") for word in vectors.words]
+        states = torch.stack([net(**encoding).last_hidden_state[0, 1:-1].mean(0) for encoding in encodings])
+    ratios = torch.pdist(vectors.matrix[1:]) / torch.pdist(states)
     torch.testing.assert_close(ratios / ratios.mean(), torch.ones_like(ratios), rtol=0, atol=0.1)
     assert make_vectors(Path(text), out, encoder, 8).endswith("is there")

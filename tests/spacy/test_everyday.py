@@ -1,4 +1,4 @@
-"""Everyday sentences with frames by hand, and paragraphs with names: their form, and what our pipelines get."""
+"""Everyday sentences with frames annotated by hand, and paragraphs with names: format, and pipelines' scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spen_propbank import rolesets
 from tools.english import edited_names, everyday
 
 FLOORS = {"spen_en": (0.8, 0.75), "spen_en_md": (0.9, 0.83)}
-"""Pipeline -> the least share of arguments that are right, of the first fifty sentences and of the second."""
+"""Minimum share of correct arguments per pipeline, for the first fifty sentences and for the last fifty."""
 
 
 def test_there_are_a_hundred_sentences_with_frames_of_propbank() -> None:
@@ -24,7 +24,7 @@ def test_there_are_a_hundred_sentences_with_frames_of_propbank() -> None:
 
 
 @pytest.mark.parametrize("line", ["love.01 [ARG0 We] [V love] it !", "love.01 [ARG0 I] love it !"])
-def test_a_frame_of_other_words_or_without_a_predicate_is_refused(line: str, tmp_path: Path) -> None:
+def test_a_frame_of_other_words_or_without_a_predicate_is_rejected(line: str, tmp_path: Path) -> None:
     path = tmp_path / "sentences.txt"
     path.write_text(f"## chat\n\nI love it !\n{line}\n")
     with pytest.raises(ValueError):
@@ -35,9 +35,9 @@ def test_a_frame_of_other_words_or_without_a_predicate_is_refused(line: str, tmp
 def test_enough_arguments_are_right(name: str) -> None:
     nlp, sentences = spacy.load(name), everyday.read()
     for part, floor in zip((sentences[:50], sentences[50:]), FLOORS[name], strict=True):
-        found = everyday.score(nlp, part)
-        assert found.right + len(found.missed) == found.gold
-        assert found.right / found.gold >= floor
+        result = everyday.score(nlp, part)
+        assert result.right + len(result.missed) == result.gold
+        assert result.right / result.gold >= floor
 
 
 def test_names_are_read_from_brackets(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_paragraphs_have_names_of_three_types() -> None:
 
 
 @pytest.mark.parametrize("line", ["[org Acme] grew.", "[ORG Acme grew.", "Acme] grew."])
-def test_a_name_without_its_brackets_is_refused(line: str, tmp_path: Path) -> None:
+def test_a_name_without_its_brackets_is_rejected(line: str, tmp_path: Path) -> None:
     path = tmp_path / "names.txt"
     path.write_text(f"## news\n\n{line}\n")
     with pytest.raises(ValueError, match="expected names"):

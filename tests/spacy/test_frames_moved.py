@@ -1,4 +1,4 @@
-"""Frames of docs that were cut, joined, read again, or whose tokens were merged; set by hand, without a model."""
+"""Frames of docs that were split, joined, annotated again, or whose tokens were merged; set without a model."""
 
 from __future__ import annotations
 
@@ -35,132 +35,132 @@ FRAMES += [(9, [("ARG0", 8, 9), ("ARG1", 10, 11)]), (12, []), (16, [])]
 def annotate(
     doc: Doc, frames: Sequence[tuple[int, list[tuple[str, int, int]]]], name: str = "spen_srl", whole: bool = False
 ) -> Doc:
-    """Frames as the component writes them; the probability and the sense of each are its own."""
+    """Writes frames as the component does; each has a different probability and sense."""
     reading = Reading(doc)
     answers = []
     for number, (predicate, arguments) in enumerate(frames):
         sent = doc[predicate].sent
         start, end = (0, len(doc)) if whole else (sent.start, sent.end)
-        told = [
+        items = [
             {"role": role, "start": first - start, "end": last - start, "score": 0.5 + 2.0 ** -(number + i + 2)}
             for i, (role, first, last) in enumerate(arguments)
         ]
         window = Window(start, end, start, end)
-        answers.append((window, 2.0 ** -(number + 1), {"predicate": {"index": predicate - start}, "arguments": told}))
+        answers.append((window, 2.0 ** -(number + 1), {"predicate": {"index": predicate - start}, "arguments": items}))
     component = SpenSrl(name, {"spans_key": None, "energy": False, "window": 200, "rerank": 0})
     component._set(reading, answers, [(f"{name}.{i:02}", 0.5) for i in range(len(frames))])
     return doc
 
 
-def plain(doc: Doc) -> list[tuple]:
-    """The frames as text and numbers."""
+def list_frames(doc: Doc) -> list[tuple]:
+    """Returns the frames as text and numbers."""
     return [
         (f.predicate.text, f.score, f.sense, [(a.role, a.span.text, a.score, a._sense) for a in f.arguments])
         for f in doc._.srl
     ]
 
 
-def parts(doc: Doc) -> list[Doc]:
+def split_sentences(doc: Doc) -> list[Doc]:
     return [sent.as_doc(copy_user_data=True) for sent in doc.sents]
 
 
 @pytest.mark.parametrize("space", [True, False])
 def test_sentences_joined_in_any_order_have_their_own_frames(space: bool) -> None:
     doc = annotate(NLP(MET), FRAMES)
-    cut = parts(doc)
-    assert [frame for part in cut for frame in plain(part)] == plain(doc) and len(plain(doc)) == 5
-    for chosen in [some for size in (1, 2, 3) for some in product(cut, repeat=size)]:
+    sents = split_sentences(doc)
+    assert [frame for part in sents for frame in list_frames(part)] == list_frames(doc) and len(list_frames(doc)) == 5
+    for chosen in [combination for size in (1, 2, 3) for combination in product(sents, repeat=size)]:
         joined = Doc.from_docs(list(chosen), ensure_whitespace=space)
-        assert plain(joined) == [frame for part in chosen for frame in plain(part)], joined.text
-        found = [token._.srl_frame for token in joined]
-        assert [frame for frame in found if frame] == joined._.srl
+        assert list_frames(joined) == [frame for part in chosen for frame in list_frames(part)], joined.text
+        token_frames = [token._.srl_frame for token in joined]
+        assert [frame for frame in token_frames if frame] == joined._.srl
 
 
 def test_sentences_of_a_doc_that_was_read_in_one_piece_have_their_own_frames() -> None:
     doc = annotate(NLP(MET), FRAMES[:3], whole=True)
-    cut = parts(doc)
-    for chosen in product(cut, repeat=3):
-        assert plain(Doc.from_docs(list(chosen))) == [frame for part in chosen for frame in plain(part)]
+    sents = split_sentences(doc)
+    for chosen in product(sents, repeat=3):
+        assert list_frames(Doc.from_docs(list(chosen))) == [frame for part in chosen for frame in list_frames(part)]
 
 
 def test_a_sentence_that_another_ends_with_has_its_own_frame() -> None:
     doc = annotate(NLP("Ann met Bob. Hi. met Bob. Oh."), [(1, FRAMES[0][1][1:]), (6, [("ARG1", 7, 8)])])
-    cut = parts(doc)
-    for chosen in product(cut, repeat=3):
-        assert plain(Doc.from_docs(list(chosen))) == [frame for part in chosen for frame in plain(part)]
+    sents = split_sentences(doc)
+    for chosen in product(sents, repeat=3):
+        assert list_frames(Doc.from_docs(list(chosen))) == [frame for part in chosen for frame in list_frames(part)]
 
 
-def test_joined_docs_are_cut_joined_and_kept_again() -> None:
+def test_joined_docs_can_be_split_joined_and_stored_again() -> None:
     first = annotate(NLP(MET), FRAMES)
     second = annotate(NLP("Bob met Ann. Tim met Joe."), FRAMES[:2])
-    mixed = Doc.from_docs([parts(second)[1], parts(first)[2], parts(first)[0]])
-    told = plain(second)[1:] + plain(first)[2:3] + plain(first)[:1]
-    assert plain(mixed) == told
-    again = parts(mixed)
-    assert plain(Doc.from_docs(again[::-1])) == told[::-1]
-    [kept] = DocBin(docs=[Doc.from_docs(again)], store_user_data=True).get_docs(NLP.vocab)
-    assert plain(kept) == told and plain(kept.copy()) == told
+    mixed = Doc.from_docs([split_sentences(second)[1], split_sentences(first)[2], split_sentences(first)[0]])
+    expected = list_frames(second)[1:] + list_frames(first)[2:3] + list_frames(first)[:1]
+    assert list_frames(mixed) == expected
+    pieces = split_sentences(mixed)
+    assert list_frames(Doc.from_docs(pieces[::-1])) == expected[::-1]
+    [stored] = DocBin(docs=[Doc.from_docs(pieces)], store_user_data=True).get_docs(NLP.vocab)
+    assert list_frames(stored) == expected and list_frames(stored.copy()) == expected
 
 
-def test_a_word_of_a_doc_without_frames_gets_none_of_a_cut_docs() -> None:
-    cut = parts(annotate(NLP(MET), FRAMES))
-    assert [frame[1] for frame in plain(Doc.from_docs([cut[0], NLP("All met him.")]))] == [0.5]
+def test_a_doc_without_frames_gets_none_of_a_split_doc() -> None:
+    sents = split_sentences(annotate(NLP(MET), FRAMES))
+    assert [frame[1] for frame in list_frames(Doc.from_docs([sents[0], NLP("All met him.")]))] == [0.5]
 
 
 def test_clauses_of_a_sentence_keep_their_frames_where_they_are_joined() -> None:
     doc = annotate(NLP("Ann met Bob and Joe met Sue"), [(1, FRAMES[0][1]), (5, FRAMES[1][1])])
     clauses = [doc[0:3].as_doc(copy_user_data=True), doc[4:7].as_doc(copy_user_data=True)]
-    assert plain(Doc.from_docs(clauses[::-1])) == plain(doc)[::-1]
+    assert list_frames(Doc.from_docs(clauses[::-1])) == list_frames(doc)[::-1]
 
 
 @pytest.mark.filterwarnings("ignore:.*W101")
-def test_energies_are_of_the_doc_that_they_were_computed_for() -> None:
+def test_energies_belong_to_the_doc_they_were_computed_for() -> None:
     doc = NLP(MET)
     doc.user_data.setdefault(ENERGY, {})["spen_ner"] = 0.5
     keep_token_scores(doc, np.ones(len(doc), dtype=np.float32))
     assert doc._.spen_energy == {"spen_ner": 0.5} and doc[3]._.spen_score == 1
     assert Doc(NLP.vocab).from_bytes(doc.to_bytes())._.spen_energy == {"spen_ner": 0.5}
-    for other in (*parts(doc), Doc.from_docs([doc, doc]), doc[1:].as_doc(copy_user_data=True)):
+    for other in (*split_sentences(doc), Doc.from_docs([doc, doc]), doc[1:].as_doc(copy_user_data=True)):
         assert other._.spen_energy == {} and other[0]._.spen_score is None
 
 
 def test_joining_docs_does_not_print_their_probabilities() -> None:
     doc = NLP("Ann met Bob.")
     keep_token_scores(doc, np.full(len(doc), 0.125, dtype=np.float32))
-    with pytest.warns(UserWarning, match="W101") as said:
+    with pytest.warns(UserWarning, match="W101") as warnings:
         Doc.from_docs([doc, doc])
-    assert not any("0.125" in str(warning.message) for warning in said)
+    assert not any("0.125" in str(warning.message) for warning in warnings)
 
 
 @pytest.mark.filterwarnings("error")
-def test_the_frames_that_were_written_last_are_told() -> None:
-    doc = annotate(annotate(NLP("Ann met Bob."), FRAMES[:1]), FRAMES[:1])  # of one component: no warning
+def test_the_last_written_frames_are_returned() -> None:
+    doc = annotate(annotate(NLP("Ann met Bob."), FRAMES[:1]), FRAMES[:1])  # by the same component: no warning
     for name, earlier in (("roles", "spen_srl"), ("spen_srl", "roles")):
         with pytest.warns(UserWarning, match=rf"{name}: the doc has frames of another .* in doc.spans\['{earlier}'\]"):
             annotate(doc, FRAMES[:1], name)
         assert [frame.sense for frame in doc._.srl] == [f"{name}.00"]
         assert doc[1]._.srl_frame.sense == f"{name}.00"
         for other in (doc[:].as_doc(copy_user_data=True), Doc(NLP.vocab).from_bytes(doc.to_bytes()), doc.copy()):
-            assert plain(other) == plain(doc)
+            assert list_frames(other) == list_frames(doc)
 
 
-def test_as_many_tokens_as_before_may_be_others() -> None:
+def test_other_tokens_in_the_same_number_are_detected() -> None:
     doc = annotate(NLP("Ann Lee met Tim. Joe gave cannotgo it"), [(2, [("ARG0", 0, 2)]), (6, [("ARG2", 7, 8)])])
     keep_token_scores(doc, np.arange(len(doc), dtype=np.float32))
-    sure = [(span, span._.spen_score) for span in doc.spans["spen_srl"]]
-    assert all(score is not None for _, score in sure) and [token._.spen_score for token in doc] == [*range(len(doc))]
-    with doc.retokenize() as changing:
-        changing.merge(doc[0:2])
-        changing.split(doc[7], ["cannot", "go"], heads=[(doc[7], 1), doc[6]])
+    scores = [(span, span._.spen_score) for span in doc.spans["spen_srl"]]
+    assert all(score is not None for _, score in scores) and [token._.spen_score for token in doc] == [*range(len(doc))]
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[0:2])
+        retokenizer.split(doc[7], ["cannot", "go"], heads=[(doc[7], 1), doc[6]])
     assert len(doc) == 9
-    for ask in (lambda: doc._.srl, lambda: doc[1]._.srl_frame, lambda: doc[5]._.srl_frame):
+    for read_extension in (lambda: doc._.srl, lambda: doc[1]._.srl_frame, lambda: doc[5]._.srl_frame):
         with pytest.raises(RunError, match=r"found the words .* Merge or split tokens in a component before"):
-            ask()
+            read_extension()
     assert all(span._.spen_score is None for span in doc.spans["spen_srl"])
-    assert [token._.spen_score for token in doc] == [None] * 8 + [8]  # the last stands where it stood
+    assert [token._.spen_score for token in doc] == [None] * 8 + [8]  # the last token has not moved
 
 
-def test_whitespace_has_no_place_in_the_way() -> None:
+def test_whitespace_tokens_have_no_scores() -> None:
     doc = NLP.make_doc("  Ann \n\n met\tBob .")
     keep_token_scores(doc, np.array([np.nan if t.is_space else t.i for t in doc], dtype=np.float32))
     assert [token._.spen_score for token in doc] == [None if t.is_space else t.i for t in doc]
@@ -181,12 +181,12 @@ def test_frames_can_be_in_sets() -> None:
     assert hash(frames[0]) == hash(doc[1]._.srl_frame)
 
 
-OURS = [(Token, "srl_frame"), (Doc, "srl")]
+EXTENSIONS = [(Token, "srl_frame"), (Doc, "srl")]
 
 
-@pytest.fixture(params=OURS, ids=lambda of: of[1])
-def theirs(request: pytest.FixtureRequest) -> Iterator[tuple[type, str]]:
-    for owner, name in OURS:
+@pytest.fixture(params=EXTENSIONS, ids=lambda extension: extension[1])
+def foreign_extension(request: pytest.FixtureRequest) -> Iterator[tuple[type, str]]:
+    for owner, name in EXTENSIONS:
         owner.remove_extension(name)
     owner, name = request.param
     owner.set_extension(name, default="mine")
@@ -195,16 +195,18 @@ def theirs(request: pytest.FixtureRequest) -> Iterator[tuple[type, str]]:
     set_extensions()
 
 
-def test_an_extension_of_anothers_is_kept_and_told(theirs: tuple[type, str], recwarn: pytest.WarningsRecorder) -> None:
-    owner, name = theirs
+def test_a_foreign_extension_is_kept_with_a_warning(
+    foreign_extension: tuple[type, str], recwarn: pytest.WarningsRecorder
+) -> None:
+    owner, name = foreign_extension
     set_extensions()
     assert [str(warning.message) for warning in recwarn] == [
         f"kept the existing extension {owner.__name__}._.{name}. To use that of spen-spacy, call "
         f"spacy.tokens.{owner.__name__}.remove_extension('{name}'), then spen_spacy.set_extensions()"
     ]
     doc = NLP.make_doc("x")
-    found = {"srl_frame": doc[0]._.srl_frame, "srl": doc._.srl}
-    assert found == {"srl_frame": None, "srl": [], name: "mine"}
+    values = {"srl_frame": doc[0]._.srl_frame, "srl": doc._.srl}
+    assert values == {"srl_frame": None, "srl": [], name: "mine"}
     owner.remove_extension(name)
     set_extensions()
     set_extensions()
@@ -232,7 +234,7 @@ def test_the_pages_function_of_predicates_can_be_pickled(tmp_path: Path, monkeyp
     importlib.import_module("giving")
     try:
         predicates = spacy.registry.misc.get("givers.v1")()
-        again = pickle.loads(pickle.dumps(predicates))
-        assert [token.text for token in again(NLP("The girl gave the boy a book."))] == ["gave"]
+        restored = pickle.loads(pickle.dumps(predicates))
+        assert [token.text for token in restored(NLP("The girl gave the boy a book."))] == ["gave"]
     finally:
         del sys.modules["giving"]

@@ -1,4 +1,4 @@
-"""Errors of `add_pipe` where there is no model, or one that can't be the component's."""
+"""Errors of `add_pipe` without a model, or with one that doesn't fit the component."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def add(factory: str, **config: Any) -> Any:
 
 
 @pytest.fixture
-def alone(site, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A folder with all plugins that are found; it has none at first."""
+def plugin_site(site, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The only folder in which plugins are found; it is empty at first."""
     monkeypatch.setattr("spen_spacy.places.Registry", lambda: Registry([str(site.path)]))
     return site
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
-def test_no_model(factory: str, alone) -> None:
+def test_a_missing_model_is_reported(factory: str, plugin_site) -> None:
     with pytest.raises(
         ConfigError, match=rf"{factory}: no model is named, and none is installed.*spen-run [a-z_.]+ --out runs/mine"
     ):
@@ -42,13 +42,13 @@ def test_no_model(factory: str, alone) -> None:
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
-def test_a_missing_folder_and_one_that_is_no_run(factory: str, tmp_path: Path) -> None:
+def test_missing_folders_and_folders_without_a_run_are_rejected(factory: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"{factory}: found the model '.*nowhere', which does not exist"):
-        add(factory, model=str(tmp_path / "nowhere"), **roles(factory))
+        add(factory, model=str(tmp_path / "nowhere"), **get_required_settings(factory))
     with pytest.raises(ConfigError, match=r"holds no config\.json"):
-        add(factory, model=str(tmp_path), **roles(factory))
+        add(factory, model=str(tmp_path), **get_required_settings(factory))
     with pytest.raises(ConfigError, match=rf"{factory}: found the model '', an empty name"):
-        add(factory, model="", **roles(factory))
+        add(factory, model="", **get_required_settings(factory))
 
 
 def test_a_folder_below_the_users_own(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,23 +65,23 @@ def test_damaged_runs_are_named_with_the_component(runs: dict[str, Path], tmp_pa
 
 
 @pytest.mark.parametrize("config", [{"window": 0}, {"window": "5"}, {"rerank": -1}, {"rerank": "4"}])
-def test_numbers_that_are_none(runs: dict[str, Path], config: dict[str, Any]) -> None:
+def test_invalid_numbers_are_rejected(runs: dict[str, Path], config: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=rf"spen_ner: found {next(iter(config))}=.* expected a whole number, at leas"):
         add("spen_ner", model=str(runs["ner"]), **config)
 
 
 @pytest.mark.parametrize("threshold", [2, -1])
-def test_a_threshold_that_is_no_probability(runs: dict[str, Path], threshold: float) -> None:
+def test_a_threshold_that_is_no_probability_is_rejected(runs: dict[str, Path], threshold: float) -> None:
     with pytest.raises(ConfigError, match=rf"spen_multilabel: found threshold={threshold}.*; expected a probability"):
         add("spen_multilabel", model=str(runs["text"]), threshold=threshold)
 
 
-def roles(factory: str) -> dict[str, str]:
+def get_required_settings(factory: str) -> dict[str, str]:
     return {"predicates": "verbs"} if factory == "spen_srl" else {}
 
 
 @pytest.mark.parametrize(
-    ("factory", "run", "wanted"),
+    ("factory", "run", "message"),
     [
         ("spen_ner", "pos", "spans of words"),
         ("spen_ner", "predicates", "tags predicates"),
@@ -92,12 +92,12 @@ def roles(factory: str) -> dict[str, str]:
         ("spen_task", "ner", r"sp\.ReadsDocs"),
     ],
 )
-def test_a_run_of_another_task(runs: dict[str, Path], factory: str, run: str, wanted: str) -> None:
-    with pytest.raises(ConfigError, match=wanted):
-        add(factory, model=str(runs[run]), **roles(factory))
+def test_a_run_of_another_task_is_rejected(runs: dict[str, Path], factory: str, run: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        add(factory, model=str(runs[run]), **get_required_settings(factory))
 
 
-def test_attributes_that_a_run_does_not_say(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_an_attribute_that_does_not_fit_the_tags_is_rejected(runs: dict[str, Path], tmp_path: Path) -> None:
     run = shutil.copytree(runs["pos"], tmp_path / "run")
     facts = json.loads((run / "vocabulary.json").read_text())
     facts["tags"][0] = "_"  # CoNLL-U's sign for no value
@@ -115,7 +115,7 @@ def test_a_word_without_a_value_leaves_the_others_their_parts_of_speech(tags: li
     assert choose_attributes(tags, "auto")[POS] == ["NOUN", "_"]
 
 
-def test_predicates_come_from_somewhere(runs: dict[str, Path], alone) -> None:
+def test_predicates_need_a_source(runs: dict[str, Path], plugin_site) -> None:
     with pytest.raises(ConfigError, match=r'found no model of predicates.*predicates="verbs"'):
         add("spen_srl", model=str(runs["srl"]))
     with pytest.raises(ConfigError, match=r"tags predicates, for predicates_model; expected a model of task 'srl'"):
@@ -128,7 +128,7 @@ def test_predicates_come_from_somewhere(runs: dict[str, Path], alone) -> None:
         add("spen_srl", model=str(runs["srl"]), predicates="verbs", predicates_model=str(runs["predicates"]))
 
 
-def test_a_run_whose_plugin_is_missing(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_whose_plugin_is_missing_is_reported(runs: dict[str, Path], tmp_path: Path) -> None:
     run = shutil.copytree(runs["ner"], tmp_path / "run")
     config = json.loads((run / "config.json").read_text())
     config["trainer"]["type"] = "acme.trainer"
@@ -148,71 +148,73 @@ def test_a_saved_component_is_a_model(runs: dict[str, Path], tmp_path: Path) -> 
 MODELS = "from spen_plugins import hookimpl\n\n@hookimpl\ndef spen_model():\n    return {'spen_ner': %r}\n"
 
 
-def test_installed_models_are_found(runs: dict[str, Path], tmp_path: Path, alone) -> None:
+def test_installed_models_are_found(runs: dict[str, Path], tmp_path: Path, plugin_site) -> None:
     add("spen_ner", model=str(runs["ner"])).to_disk(tmp_path / "saved")
-    alone.module("acme_names", f"def model():\n    return {str(tmp_path / 'saved')!r}\n")
-    alone.install("acme", MODELS % "acme_names:model")
+    plugin_site.module("acme_names", f"def model():\n    return {str(tmp_path / 'saved')!r}\n")
+    plugin_site.install("acme", MODELS % "acme_names:model")
     assert set(add("spen_ner").labels) == {"LOC", "ORG", "PER"}
 
 
-def test_models_are_taken_by_name_and_by_factory_if_there_is_one(runs: dict[str, Path], tmp_path: Path, alone) -> None:
+def test_models_are_found_by_name_and_by_factory_if_only_one_is_installed(
+    runs: dict[str, Path], tmp_path: Path, plugin_site
+) -> None:
     add("spen_ner", model=str(runs["ner"])).to_disk(tmp_path / "saved")
-    alone.module("acme_names", f"def model():\n    return {str(tmp_path / 'saved')!r}\n")
-    alone.install("acme", (MODELS % "acme_names:model").replace("'spen_ner'", "'acme_large'"))
+    plugin_site.module("acme_names", f"def model():\n    return {str(tmp_path / 'saved')!r}\n")
+    plugin_site.install("acme", (MODELS % "acme_names:model").replace("'spen_ner'", "'acme_large'"))
     assert set(add("spen_ner", model="acme_large").labels) == {"LOC", "ORG", "PER"}
     with pytest.raises(ConfigError, match="none is installed"):
         add("spen_ner")
     with pytest.raises(ConfigError, match="'acme_huge', which does not exist"):
         add("spen_ner", model="acme_huge")
     for other in ("more", "other"):
-        alone.install(other, MODELS % f"{other}_names:model")
+        plugin_site.install(other, MODELS % f"{other}_names:model")
     with pytest.raises(ConfigError, match=r"several packages provide a model \(spen-more, spen-other\)"):
         add("spen_ner")
 
 
-def test_a_broken_package_of_models_is_named(alone) -> None:
-    alone.install("acme", MODELS % "nowhere_to_be_found:model")
+def test_a_broken_package_of_models_is_named(plugin_site) -> None:
+    plugin_site.install("acme", MODELS % "nowhere_to_be_found:model")
     with pytest.raises(PluginError, match=r"'acme' \(spen-acme 1.0\): model 'spen_ner' .*'nowhere_to_be_found:model'"):
         add("spen_ner")
 
 
-def test_a_plugin_that_cannot_be_imported_is_named_where_no_model_is_found(alone) -> None:
-    alone.install("acme", "raise RuntimeError('boom')")
+def test_a_plugin_that_cannot_be_imported_is_named_where_no_model_is_found(plugin_site) -> None:
+    plugin_site.install("acme", "raise RuntimeError('boom')")
     with pytest.raises(ConfigError, match=r"(?s)none is installed.*\nnote: plugin 'acme'.*boom"):
         add("spen_ner")
 
 
-def test_factories_are_there_without_an_import_and_load_nothing() -> None:
+def test_factories_exist_without_an_import_and_load_nothing() -> None:
     code = (
         "import sys, spacy; nlp = spacy.blank('en'); print(all(nlp.has_factory(n) for n in sys.argv[1:]), "
         "[m for m in sys.modules "
         "if m in ('spen_plugins.runs.predict.predictor', 'spen_spacy.component', 'transformers')])"
     )
-    done = subprocess.run([sys.executable, "-c", code, *FACTORIES], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True []"
+    process = subprocess.run([sys.executable, "-c", code, *FACTORIES], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "True []"
 
 
-def test_a_pipeline_without_a_transformer_loads_without_what_only_training_needs() -> None:
+def test_a_pipeline_without_a_transformer_loads_no_training_packages() -> None:
     code = "import spacy, sys; spacy.load('spen_en'); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert not {"accelerate", "transformers"} & set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not {"accelerate", "transformers"} & set(process.stdout.split())
 
 
-def test_a_folder_of_several_methods_is_the_run_that_was_chosen(runs, tmp_path) -> None:
+def test_a_folder_of_several_methods_stands_for_the_chosen_run(runs, tmp_path) -> None:
     (tmp_path / "both/nce").mkdir(parents=True)
     (tmp_path / "both/nce/seed-0").symlink_to(runs["ner"])
     record = {"methods": ["crf", "nce"], "chosen": "nce", "run": "nce/seed-0"}
     (tmp_path / "both/methods.json").write_text(json.dumps(record))
-    found = []
+    entities = []
     for model in (runs["ner"], tmp_path / "both"):
         doc = piped("spen_ner", model=model)("Anna lives in Paris .")
-        found.append([(span.text, span.label_) for span in doc.ents])
-    assert found[0] == found[1]
+        entities.append([(span.text, span.label_) for span in doc.ents])
+    assert entities[0] == entities[1]
 
 
 def test_a_mean_of_runs_is_a_model(runs, tmp_path) -> None:
     average_runs([runs["ner"], runs["ner"]], tmp_path / "mean", options=QUIET)
-    found = [piped("spen_ner", model=model)("Anna lives in Paris .") for model in (runs["ner"], tmp_path / "mean")]
-    assert [(span.text, span.label_) for span in found[0].ents] == [(span.text, span.label_) for span in found[1].ents]
+    docs = [piped("spen_ner", model=model)("Anna lives in Paris .") for model in (runs["ner"], tmp_path / "mean")]
+    assert [(span.text, span.label_) for span in docs[0].ents] == [(span.text, span.label_) for span in docs[1].ents]
     piped("spen_ner", model=tmp_path / "mean").to_disk(tmp_path / "pipeline")
-    assert len(spacy.load(tmp_path / "pipeline")("Anna lives in Paris .").ents) == len(found[0].ents)
+    assert len(spacy.load(tmp_path / "pipeline")("Anna lives in Paris .").ents) == len(docs[0].ents)

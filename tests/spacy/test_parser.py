@@ -1,4 +1,4 @@
-"""`spen_parser`: the trees of the run, and noun phrases, in docs."""
+"""`spen_parser`: docs get the trees of the run, and noun phrases."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_trees_are_those_of_the_run(run: Path, tmp_path: Path) -> None:
     nlp = piped("spen_parser", model=run)
     doc = nlp(Doc(nlp.vocab, words=WORDS, sent_starts=[i in (0, 8) for i in range(10)]))
-    said = sp.load(run).predict([{"words": WORDS[:8]}, {"words": WORDS[8:]}])
-    assert doc._.tree.splitlines() == [one["tree"] for one in said]
-    assert [sentence._.tree for sentence in doc.sents] == [one["tree"] for one in said]
+    predictions = sp.load(run).predict([{"words": WORDS[:8]}, {"words": WORDS[8:]}])
+    assert doc._.tree.splitlines() == [prediction["tree"] for prediction in predictions]
+    assert [sentence._.tree for sentence in doc.sents] == [prediction["tree"] for prediction in predictions]
     nlp.to_disk(tmp_path)
-    again = spacy.load(tmp_path)(Doc(nlp.vocab, words=WORDS, sent_starts=[i in (0, 8) for i in range(10)]))
-    assert again._.tree == doc._.tree == Doc(nlp.vocab).from_bytes(doc.to_bytes())._.tree
+    restored = spacy.load(tmp_path)(Doc(nlp.vocab, words=WORDS, sent_starts=[i in (0, 8) for i in range(10)]))
+    assert restored._.tree == doc._.tree == Doc(nlp.vocab).from_bytes(doc.to_bytes())._.tree
 
 
 def test_long_sentences_have_several_trees(run: Path) -> None:
@@ -59,7 +59,7 @@ def test_trees_and_noun_phrases_written_by_hand() -> None:
         doc._.tree  # noqa: B018
 
 
-def test_a_run_of_another_task(tmp_path: Path) -> None:
+def test_a_run_of_another_task_is_rejected(tmp_path: Path) -> None:
     run = trained("tags", tmp_path / "run", method="cross_entropy", **{"trainer.epochs": "1"})
     with pytest.raises(ConfigError, match=r"spen_parser: found a run whose outputs are not trees"):
         piped("spen_parser", model=run)

@@ -23,8 +23,8 @@ from spen_spacy.reading import windows
 from tests.loaded import piped
 
 
-def said(doc: Doc) -> dict[str, Any]:
-    """All that components leave in a doc, as numbers that are compared with `same`."""
+def collect(doc: Doc) -> dict[str, Any]:
+    """Returns everything that components write to a doc, for comparison by `is_close`."""
     return {
         "ents": [(e.start_char, e.end_char, e.label_, e._.spen_score) for e in doc.ents],
         "tags": [(token.pos_, token._.spen_score) for token in doc],
@@ -37,12 +37,12 @@ def said(doc: Doc) -> dict[str, Any]:
     }
 
 
-def same(a: Any, b: Any) -> bool:
-    """Equal but for the noise of floats."""
+def is_close(a: Any, b: Any) -> bool:
+    """True if the values are equal up to floating-point noise."""
     if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(is_close(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and all(map(is_close, a, b))
     return a == pytest.approx(b, abs=2e-4) if isinstance(a, float) else a == b
 
 
@@ -53,35 +53,37 @@ def texts(text: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def alone(nlp: Language, texts: list[str]) -> list[dict[str, Any]]:
-    found = [said(nlp(text)) for text in texts]
-    assert any(one["ents"] for one in found) and any(one["frames"] for one in found)
-    return found
+def expected_annotations(nlp: Language, texts: list[str]) -> list[dict[str, Any]]:
+    annotations = [collect(nlp(text)) for text in texts]
+    assert any(answer["ents"] for answer in annotations) and any(answer["frames"] for answer in annotations)
+    return annotations
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 5, 1000])
-def test_streams_say_what_single_calls_say(
-    nlp: Language, texts: list[str], alone: list[dict[str, Any]], batch_size: int
+def test_streams_match_single_calls(
+    nlp: Language, texts: list[str], expected_annotations: list[dict[str, Any]], batch_size: int
 ) -> None:
     docs = list(nlp.pipe(texts, batch_size=batch_size))
     assert [doc.text for doc in docs] == texts
-    assert all(same(said(doc), one) for doc, one in zip(docs, alone, strict=True))
+    assert all(is_close(collect(doc), expected) for doc, expected in zip(docs, expected_annotations, strict=True))
 
 
-def test_two_processes_say_the_same(nlp: Language, texts: list[str], alone: list[dict[str, Any]]) -> None:
+def test_two_processes_match_single_calls(
+    nlp: Language, texts: list[str], expected_annotations: list[dict[str, Any]]
+) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
+        warnings.simplefilter("ignore", DeprecationWarning)  # a process with threads forks
         docs = list(nlp.pipe(texts, batch_size=3, n_process=2))
-    assert all(same(said(doc), one) for doc, one in zip(docs, alone, strict=True))
+    assert all(is_close(collect(doc), expected) for doc, expected in zip(docs, expected_annotations, strict=True))
 
 
-def test_docs_carry_all_of_it_through_bytes(nlp: Language, text: str) -> None:
+def test_docs_keep_their_annotations_through_bytes(nlp: Language, text: str) -> None:
     doc = nlp(text)
-    assert same(said(Doc(nlp.vocab).from_bytes(doc.to_bytes())), said(doc))
-    whole = DocBin(store_user_data=True, docs=[doc])
-    [read] = DocBin().from_bytes(whole.to_bytes()).get_docs(spacy.blank("en").vocab)
-    assert {key: value for key, value in said(read).items() if key != "tags"} == {
-        key: value for key, value in said(doc).items() if key != "tags"
+    assert is_close(collect(Doc(nlp.vocab).from_bytes(doc.to_bytes())), collect(doc))
+    doc_bin = DocBin(store_user_data=True, docs=[doc])
+    [restored] = DocBin().from_bytes(doc_bin.to_bytes()).get_docs(spacy.blank("en").vocab)
+    assert {key: value for key, value in collect(restored).items() if key != "tags"} == {
+        key: value for key, value in collect(doc).items() if key != "tags"
     }
 
 
@@ -94,8 +96,8 @@ def test_any_text(nlp: Language, text: str) -> None:
         assert 0 <= span.start < span.end <= len(doc) and text[span.start_char : span.end_char] == span.text
         assert not span[0].is_space and not span[-1].is_space and 0 <= span._.spen_score <= 1
     for frame in doc._.srl:
-        taken = [i for argument in frame.arguments for i in range(argument.span.start, argument.span.end)]
-        assert len(taken) == len(set(taken))
+        indices = [i for argument in frame.arguments for i in range(argument.span.start, argument.span.end)]
+        assert len(indices) == len(set(indices))
     assert all(token.pos_ for token in doc)
 
 
@@ -110,30 +112,32 @@ def test_any_tokens_with_any_sentences(nlp: Language, words: list[str], data: st
 
 
 def test_a_long_doc_is_read_in_windows(nlp: Language, text: str) -> None:
-    """Far from its windows' edges, a doc of one endless sentence says what one of its windows says."""
+    """Far from the edges of its windows, a doc of one endless sentence is annotated as one of its windows is."""
     words = [token.text for token in nlp.make_doc(text) if not token.is_space] * 130
     doc = nlp(Doc(nlp.vocab, words=words, sent_starts=[True] + [False] * (len(words) - 1)))
     assert len(doc) > 5000 and all(token.pos_ for token in doc) and len(doc.ents) > 100 and len(doc._.srl) > 100
     window = list(windows(0, len(words), 200))[7]
     piece = nlp(Doc(nlp.vocab, words=words[window.start : window.end], sent_starts=[True] + [False] * 199))
-    own = slice(window.own_start, window.own_end)
+    owned = slice(window.own_start, window.own_end)
     inner = slice(window.own_start - window.start, window.own_end - window.start)
-    assert [token.pos_ for token in doc[own]] == [token.pos_ for token in piece[inner]]
-    at = window.start
-    expected = {(e.start + at, e.end + at, e.label_) for e in piece.ents if inner.start + 3 < e.start < inner.stop - 3}
-    found = {(e.start, e.end, e.label_) for e in doc.ents if inner.start + 3 < e.start - at < inner.stop - 3}
-    assert found == expected != set()
+    assert [token.pos_ for token in doc[owned]] == [token.pos_ for token in piece[inner]]
+    offset = window.start
+    expected = {
+        (e.start + offset, e.end + offset, e.label_) for e in piece.ents if inner.start + 3 < e.start < inner.stop - 3
+    }
+    entities = {(e.start, e.end, e.label_) for e in doc.ents if inner.start + 3 < e.start - offset < inner.stop - 3}
+    assert entities == expected != set()
 
 
 def test_work_grows_with_the_length(runs: dict[str, Path]) -> None:
-    """Work is counted: words that the net reads, padding included, and calls of functions, Python's and C's."""
+    """Counts the words that the net reads, padding included, and the calls of Python and C functions."""
     nlp = piped("spen_ner", model=runs["ner"])
     pipe = nlp.get_pipe("spen_ner")
     work: Counter[str] = Counter()
     net = pipe.run().predictor.model.inference_net
     net.register_forward_pre_hook(lambda _, inputs: work.update(words=inputs[0].mask.numel()))
 
-    def done(length: int) -> Counter[str]:
+    def count_work(length: int) -> Counter[str]:
         doc = Doc(nlp.vocab, words=["Anna", "went", "home"] * (length // 3))
         work.clear()
         sys.setprofile(lambda frame, event, argument: work.update([event]) if event.endswith("call") else None)
@@ -143,10 +147,10 @@ def test_work_grows_with_the_length(runs: dict[str, Path]) -> None:
             sys.setprofile(None)
         return work.copy()
 
-    done(300)
-    short, long = done(1_500), done(12_000)
-    assert short["words"] > 1_500 and short["c_call"] > 1_500
-    assert all(long[kind] < 10 * short[kind] for kind in ("words", "call", "c_call"))
+    count_work(300)
+    short_work, long_work = count_work(1_500), count_work(12_000)
+    assert short_work["words"] > 1_500 and short_work["c_call"] > 1_500
+    assert all(long_work[kind] < 10 * short_work[kind] for kind in ("words", "call", "c_call"))
 
 
 @pytest.mark.parametrize("factory", ["spen_ner", "spen_srl", "spen_multilabel"])
@@ -154,28 +158,28 @@ def test_small_nets_predict_on_one_thread(nlp: Language, text: str, factory: str
     net = nlp.get_pipe(factory).run().predictor.model.inference_net
     threads = []
     hook = net.register_forward_pre_hook(lambda *_: threads.append(torch.get_num_threads()))
-    before = torch.get_num_threads()
+    thread_count = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
         nlp(text)
         assert threads and set(threads) == {1} and torch.get_num_threads() == 3
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(thread_count)
         hook.remove()
 
 
 def test_batches_are_cut_by_their_padded_size() -> None:
     lengths = [*np.random.default_rng(0).integers(1, 300, 2000).tolist(), 3 * PADDED, 0]
-    found = list(cut_batches(lengths))
-    assert sorted(row for rows in found for row in rows) == list(range(len(lengths)))
-    for rows in found:
+    batches = list(cut_batches(lengths))
+    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
+    for rows in batches:
         assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= PADDED
         assert len(rows) <= EXAMPLES
-    assert len(found) < 2 * sum(lengths) / PADDED + 2
+    assert len(batches) < 2 * sum(lengths) / PADDED + 2
 
 
 def test_one_bad_doc_is_handed_to_the_error_handler(
-    nlp: Language, texts: list[str], alone: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    nlp: Language, texts: list[str], expected_annotations: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipe = nlp.get_pipe("spen_ner")
     annotate = type(pipe).annotate
@@ -195,5 +199,5 @@ def test_one_bad_doc_is_handed_to_the_error_handler(
     finally:
         nlp.set_error_handler(spacy.util.raise_error)
     assert handled == [("spen_ner", ["Anna"])]
-    left = [one for text, one in zip(texts, alone, strict=True) if text != "Anna"]
-    assert all(same(said(doc), one) for doc, one in zip(docs, left, strict=True))
+    remaining = [expected for text, expected in zip(texts, expected_annotations, strict=True) if text != "Anna"]
+    assert all(is_close(collect(doc), expected) for doc, expected in zip(docs, remaining, strict=True))

@@ -13,13 +13,13 @@ from spen_spacy.reading import Entity, Reading, Window, drop_overlaps, windows
 NLP = spacy.blank("en")
 
 
-def texts(reading: Reading, *pieces: tuple[int, int]) -> list[str]:
+def join_pieces(reading: Reading, *pieces: tuple[int, int]) -> list[str]:
     return [" ".join(reading.words[start:end]) for start, end in pieces]
 
 
-def ruled(text: str) -> list[str]:
+def split_by_rule(text: str) -> list[str]:
     reading = Reading(NLP(text))
-    return texts(reading, *reading.pieces("rule", "doc"))
+    return join_pieces(reading, *reading.pieces("rule", "doc"))
 
 
 def test_whitespace_is_left_out() -> None:
@@ -29,7 +29,7 @@ def test_whitespace_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n \t"])
-def test_nothing_to_read_has_no_pieces(text: str) -> None:
+def test_blank_text_has_no_pieces(text: str) -> None:
     assert Reading(NLP(text)).pieces("auto", "doc") == []
 
 
@@ -47,18 +47,18 @@ def test_nothing_to_read_has_no_pieces(text: str) -> None:
     ],
 )
 def test_pieces_by_rule(text: str, pieces: list[str]) -> None:
-    assert ruled(text) == pieces
+    assert split_by_rule(text) == pieces
 
 
 def test_sentences_of_the_doc_come_first_and_can_be_overruled() -> None:
     doc = Doc(NLP.vocab, words=["a", ".", "\n", "b", "c"], sent_starts=[True, False, False, False, True])
     reading = Reading(doc)
-    assert texts(reading, *reading.pieces("auto", "rule")) == ["a . b", "c"]
-    assert texts(reading, *reading.pieces("rule", "rule")) == ["a .", "b c"]
-    assert texts(reading, *reading.pieces("doc", "rule")) == ["a . b c"]
+    assert join_pieces(reading, *reading.pieces("auto", "rule")) == ["a . b", "c"]
+    assert join_pieces(reading, *reading.pieces("rule", "rule")) == ["a .", "b c"]
+    assert join_pieces(reading, *reading.pieces("doc", "rule")) == ["a . b c"]
 
 
-def test_docs_without_sentences_are_read_as_the_component_says() -> None:
+def test_docs_without_sentences_are_split_as_the_component_is_configured() -> None:
     reading = Reading(NLP("One. Two"))
     assert len(reading.pieces("auto", "rule")) == 2 and len(reading.pieces("auto", "doc")) == 1
 
@@ -66,27 +66,27 @@ def test_docs_without_sentences_are_read_as_the_component_says() -> None:
 @given(st.integers(0, 50), st.integers(1, 700), st.integers(1, 300))
 def test_each_word_is_owned_by_the_window_where_it_is_farthest_from_an_edge(start: int, length: int, size: int) -> None:
     end = start + length
-    found = list(windows(start, end, size))
-    assert [i for w in found for i in range(w.own_start, w.own_end)] == list(range(start, end))
-    assert all(w.start >= start and w.end <= end and w.end - w.start == min(size, length) for w in found)
+    all_windows = list(windows(start, end, size))
+    assert [i for w in all_windows for i in range(w.own_start, w.own_end)] == list(range(start, end))
+    assert all(w.start >= start and w.end <= end and w.end - w.start == min(size, length) for w in all_windows)
 
     def margin(window: Window, i: int) -> float:
-        """Distance to the nearer edge that isn't the piece's own."""
+        """Returns the distance to the nearer edge that is not an edge of the piece."""
         left = i - window.start if window.start > start else float("inf")
         right = window.end - 1 - i if window.end < end else float("inf")
         return min(left, right)
 
-    for window in found:
+    for window in all_windows:
         for i in range(window.own_start, window.own_end):
-            others = [margin(other, i) for other in found if other.start <= i < other.end]
-            assert margin(window, i) >= max(others) - 1  # in the middle of an even overlap both are as good
+            others = [margin(other, i) for other in all_windows if other.start <= i < other.end]
+            assert margin(window, i) >= max(others) - 1  # in the middle of an even overlap both are equally good
 
 
 def test_the_number_of_windows_is_linear() -> None:
     assert len(list(windows(0, 50_000, 200))) <= 50_000 / 160 + 1
 
 
-def test_of_two_spans_that_overlap_the_more_probable_one_stays() -> None:
+def test_the_more_probable_of_two_overlapping_spans_is_kept() -> None:
     a, b, c = Entity(0, 3, "X", 0.5), Entity(2, 4, "X", 0.9), Entity(4, 5, "Y", 0.1)
     assert drop_overlaps([c, a, b]) == [b, c]
     assert drop_overlaps([a, Entity(2, 4, "X", 0.4), c]) == [a, c]

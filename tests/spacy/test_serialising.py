@@ -1,4 +1,4 @@
-"""`to_json` and `Frame.to_dict`: plain types, places that fit the text, numbers of six digits."""
+"""`to_json` and `Frame.to_dict`: plain types, positions that fit the text, numbers with six digits."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tests.loaded import ROOT, of_six_digits
 spen_spacy.set_extensions()
 VOCAB = spacy.blank("en").vocab
 SCORES = [0.9973, 0.123457, 0.3]
-"""Not to be had as float32."""
+"""Numbers that float32 can't represent."""
 
 
-def annotated() -> Doc:
-    """ "Anna gave it", with scores of each kind, set by hand."""
+def make_annotated_doc() -> Doc:
+    """Returns "Anna gave it", with scores of each kind, set by hand."""
     doc = Doc(VOCAB, ["Anna", "gave", "it"])
     spans = [Span(doc, 1, 2, label="V"), Span(doc, 0, 1, label="ARG0"), Span(doc, 2, 3, label="ARG1")]
-    of_frames = {STARTS: [0], ENERGIES: [-1.3], SENSES: ["give.01"], SENSE_SCORES: [0.7]}
-    doc.spans["spen_srl"] = make_group(doc, "spen_srl", spans, SCORES, **of_frames)
-    keep_frames(doc, spans, doc.spans["spen_srl"].attrs["scores"], of_frames)
+    frame_attributes = {STARTS: [0], ENERGIES: [-1.3], SENSES: ["give.01"], SENSE_SCORES: [0.7]}
+    doc.spans["spen_srl"] = make_group(doc, "spen_srl", spans, SCORES, **frame_attributes)
+    keep_frames(doc, spans, doc.spans["spen_srl"].attrs["scores"], frame_attributes)
     doc.set_ents([Span(doc, 0, 1, label="PER")])
     doc.spans["spen_ner"] = make_group(doc, "spen_ner", list(doc.ents), [0.9973])
     doc.spans["others"] = [doc[1:3]]
@@ -41,7 +41,7 @@ def annotated() -> Doc:
 
 
 def test_a_frame_has_a_dictionary() -> None:
-    [frame] = annotated()._.srl
+    [frame] = make_annotated_doc()._.srl
     assert frame.to_dict() == {
         "predicate": {"text": "gave", "start": 1, "end": 2, "start_char": 5, "end_char": 9},
         "score": 0.9973,
@@ -75,38 +75,41 @@ def test_a_frame_has_a_dictionary() -> None:
 
 
 def test_a_doc_has_spacys_values_and_ours() -> None:
-    doc = annotated()
-    found, own = spen_spacy.to_json(doc), doc.to_json()
+    doc = make_annotated_doc()
+    result, spacy_json = spen_spacy.to_json(doc), doc.to_json()
     place = {"start": 0, "end": 4, "label": "PER", "start_token": 0, "end_token": 1, "text": "Anna", "score": 0.9973}
-    assert found["ents"] == [place] and found["spans"]["spen_ner"] == [place | {"kb_id": ""}]
-    assert [span["score"] for span in found["spans"]["spen_srl"]] == SCORES
-    [other] = found["spans"]["others"]
+    assert result["ents"] == [place] and result["spans"]["spen_ner"] == [place | {"kb_id": ""}]
+    assert [span["score"] for span in result["spans"]["spen_srl"]] == SCORES
+    [other] = result["spans"]["others"]
     assert (other["text"], other["start_token"], other["end_token"], "score" in other) == ("gave it", 1, 3, False)
-    assert [token.get("score") for token in found["tokens"]] == [0.9973, None, 0.3]
-    assert found["cats"] == {"mail": 0.123457, "gift": 0.9973} and doc.cats["mail"] == 0.1234567891
-    assert found["frames"] == [frame.to_dict() for frame in doc._.srl] and "energies" not in found
+    assert [token.get("score") for token in result["tokens"]] == [0.9973, None, 0.3]
+    assert result["cats"] == {"mail": 0.123457, "gift": 0.9973} and doc.cats["mail"] == 0.1234567891
+    assert result["frames"] == [frame.to_dict() for frame in doc._.srl] and "energies" not in result
     for name in ("ents", "tokens"):
-        assert [known.items() <= entry.items() for known, entry in zip(own[name], found[name], strict=True)]
-    assert doc.to_json() == own  # the doc is as it was
+        assert [
+            spacy_entry.items() <= entry.items()
+            for spacy_entry, entry in zip(spacy_json[name], result[name], strict=True)
+        ]
+    assert doc.to_json() == spacy_json  # the doc is unchanged
 
 
-def test_what_a_pipeline_predicts_is_strict_json_of_six_digits(nlp: Language, text: str) -> None:
+def test_predictions_are_strict_json_with_six_digits(nlp: Language, text: str) -> None:
     doc = nlp(text)
-    found = json.loads(json.dumps(spen_spacy.to_json(doc), allow_nan=False), parse_float=of_six_digits)
-    assert found == spen_spacy.to_json(doc) and found["frames"] and found["energies"].keys() == {"spen_ner"}
-    assert found["cats"].keys() == doc.cats.keys()
-    for entry in [*found["ents"], *(span for group in found["spans"].values() for span in group)]:
+    result = json.loads(json.dumps(spen_spacy.to_json(doc), allow_nan=False), parse_float=of_six_digits)
+    assert result == spen_spacy.to_json(doc) and result["frames"] and result["energies"].keys() == {"spen_ner"}
+    assert result["cats"].keys() == doc.cats.keys()
+    for entry in [*result["ents"], *(span for group in result["spans"].values() for span in group)]:
         assert entry["text"] == text[entry["start"] : entry["end"]] and "score" in entry
         assert entry["text"] == doc[entry["start_token"] : entry["end_token"]].text
-    for place in [a for frame in found["frames"] for a in (frame["predicate"], *frame["arguments"])]:
+    for place in [a for frame in result["frames"] for a in (frame["predicate"], *frame["arguments"])]:
         assert place["text"] == text[place["start_char"] : place["end_char"]] == doc[place["start"] : place["end"]].text
-    again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    restored = Doc(nlp.vocab).from_bytes(doc.to_bytes())
     [stored] = DocBin(docs=[doc], store_user_data=True).get_docs(nlp.vocab)
-    assert spen_spacy.to_json(again) == spen_spacy.to_json(stored) == found
+    assert spen_spacy.to_json(restored) == spen_spacy.to_json(stored) == result
     scores = [*(t._.spen_score for t in doc), *(span._.spen_score for group in doc.spans.values() for span in group)]
     scores += [score for frame in doc._.srl for score in (frame.score, *(a.score for a in frame.arguments))]
     assert scores and all(score is None or score == of_six_digits(repr(score)) for score in scores)
-    assert doc._.spen_energy == found["energies"]
+    assert doc._.spen_energy == result["energies"]
 
 
 def test_a_doc_without_annotations_has_no_frames() -> None:
@@ -114,10 +117,10 @@ def test_a_doc_without_annotations_has_no_frames() -> None:
     assert spen_spacy.to_json(doc) == doc.to_json() | {"frames": []}
 
 
-def test_extensions_of_others_are_kept_and_merged_tokens_refused() -> None:
+def test_foreign_extensions_are_kept_and_merged_tokens_rejected() -> None:
     if not Doc.has_extension("test_serialised"):
         Doc.set_extension("test_serialised", default={"mine": 1})
-    doc = annotated()
+    doc = make_annotated_doc()
     assert spen_spacy.to_json(doc, ["test_serialised", "spen_energy"])["_"]["test_serialised"] == {"mine": 1}
     with doc.retokenize() as retokenizer:
         retokenizer.merge(doc[1:3])
@@ -127,15 +130,15 @@ def test_extensions_of_others_are_kept_and_merged_tokens_refused() -> None:
 
 def test_dir_lists_the_names_and_imports_no_spacy() -> None:
     code = "import sys, spen_spacy; print(set(spen_spacy.__all__) <= set(dir(spen_spacy)), 'spacy' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert found == ["True", "False"] and all(hasattr(spen_spacy, name) for name in spen_spacy.__all__)
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert output == ["True", "False"] and all(hasattr(spen_spacy, name) for name in spen_spacy.__all__)
 
 
 def test_the_calibration_tool_measures_what_the_run_wrote(runs: dict[str, Path]) -> None:
     row = runpy.run_path(str(ROOT / "tools/english/english_scores.py"))["calibration_row"]
-    known = json.loads((runs["pos"] / "calibration.json").read_text())
+    calibration = json.loads((runs["pos"] / "calibration.json").read_text())
     cells = [cell.strip() for cell in row("mine", runs["pos"]).strip("|").split("|")]
-    assert cells[0].startswith("`mine` ") and float(cells[2]) == round(known["temperature"], 2)
+    assert cells[0].startswith("`mine` ") and float(cells[2]) == round(calibration["temperature"], 2)
     kinds = ("ece_uncalibrated", "ece")
-    wanted = [known[part][kind] for part in ("validation", "test") for kind in kinds]
-    assert [float(cell) for cell in cells[3:]] == pytest.approx(wanted, abs=2e-3)
+    expected = [calibration[part][kind] for part in ("validation", "test") for kind in kinds]
+    assert [float(cell) for cell in cells[3:]] == pytest.approx(expected, abs=2e-3)

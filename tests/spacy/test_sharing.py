@@ -1,4 +1,4 @@
-"""Components of one encoder: one copy, one reading of a sentence, and the words of each alone."""
+"""Components that share an encoder: one copy, one encoding per sentence, and unchanged annotations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs"
 
 
-def pipeline(runs: Path, **tags: Any) -> Language:
+def load_pipeline(runs: Path, **tags: Any) -> Language:
     nlp = piped("spen_pos", model=runs / "tags", **tags)
     config = {"model": str(runs / "roles"), "predicates": {"@misc": "spen_tests.second_word"}}
     nlp.add_pipe("spen_srl", config=config)
@@ -61,137 +61,137 @@ def pipeline(runs: Path, **tags: Any) -> Language:
 
 @pytest.fixture
 def nlp(runs: Path) -> Language:
-    gc.collect()  # pipelines of earlier tests, in cycles, would be users of the same encoder
-    return pipeline(runs)
+    gc.collect()  # pipelines of earlier tests, in reference cycles, would still use the same encoder
+    return load_pipeline(runs)
 
 
-def docs(nlp: Language) -> list[Doc]:
+def make_docs(nlp: Language) -> list[Doc]:
     return [Doc(nlp.vocab, words=text.split()) for text in SENTENCES]
 
 
-def said(found: Any) -> list[Any]:
-    """Tags and frames of docs, and the scores of both apart."""
+def collect(annotated_docs: Any) -> list[Any]:
+    """Returns the tags and frames of docs, and the scores of both separately."""
     names: list[Any] = []
     scores: list[float] = []
-    for doc in found:
+    for doc in annotated_docs:
         names.append([[token.pos_, token.tag_] for token in doc])
         names.append([(span.start, span.end, span.label_) for span in doc.spans["spen_srl"]])
         scores += [*doc.user_data[TOKEN_SCORES].tolist(), *doc.spans["spen_srl"].attrs["scores"]]
     return [names, torch.tensor(scores)]
 
 
-def alone(runs: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Annotations of a pipeline whose components know nothing of one another."""
+def annotate_separately(runs: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Returns the annotations of a pipeline whose components share nothing."""
     with monkeypatch.context() as patch:
         patch.setattr(predicting, "join", lambda *_: [])
-        apart = pipeline(runs)
-    assert encoder(apart, "spen_pos") is not encoder(apart, "spen_srl")
-    return said(apart.pipe(docs(apart)))
+        separate = load_pipeline(runs)
+    assert get_encoder(separate, "spen_pos") is not get_encoder(separate, "spen_srl")
+    return collect(separate.pipe(make_docs(separate)))
 
 
-def encoder(nlp: Language, name: str) -> Any:
+def get_encoder(nlp: Language, name: str) -> Any:
     return next(part.encoder for part in nlp.get_pipe(name).run().predictor.model.modules() if hasattr(part, "encoder"))
 
 
-def shared(nlp: Language) -> sharing.SharedEncoder:
-    [one] = nlp.get_pipe("spen_pos").run()._encoders
-    return one
+def get_shared_encoder(nlp: Language) -> sharing.SharedEncoder:
+    [encoder] = nlp.get_pipe("spen_pos").run()._encoders
+    return encoder
 
 
-def same(found: list[Any], wanted: list[Any]) -> None:
-    assert found[0] == wanted[0]
-    torch.testing.assert_close(found[1], wanted[1], rtol=1e-4, atol=1e-5, equal_nan=True)
+def assert_same(annotations: list[Any], expected: list[Any]) -> None:
+    assert annotations[0] == expected[0]
+    torch.testing.assert_close(annotations[1], expected[1], rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
-def test_one_copy_one_reading_and_the_same_words(nlp: Language, runs: Path, monkeypatch) -> None:
-    assert encoder(nlp, "spen_pos") is encoder(nlp, "spen_srl")
-    one = shared(nlp)
-    rows, read = [], one._read
-    monkeypatch.setattr(one, "_read", lambda **inputs: rows.append(len(inputs["input_ids"])) or read(**inputs))
-    found = said(nlp.pipe(docs(nlp), batch_size=4))
-    assert sum(rows) == 3 + 2  # of each batch of docs the different sentences
-    assert any(found[0][1::2])  # frames
-    assert not one._vectors
-    same(found, alone(runs, monkeypatch))
-    same(said(map(nlp, docs(nlp))), found)
+def test_one_copy_one_encoding_and_the_same_annotations(nlp: Language, runs: Path, monkeypatch) -> None:
+    assert get_encoder(nlp, "spen_pos") is get_encoder(nlp, "spen_srl")
+    encoder = get_shared_encoder(nlp)
+    rows, read = [], encoder._read
+    monkeypatch.setattr(encoder, "_read", lambda **inputs: rows.append(len(inputs["input_ids"])) or read(**inputs))
+    annotations = collect(nlp.pipe(make_docs(nlp), batch_size=4))
+    assert sum(rows) == 3 + 2  # the different sentences of each batch of docs
+    assert any(annotations[0][1::2])  # frames
+    assert not encoder._vectors
+    assert_same(annotations, annotate_separately(runs, monkeypatch))
+    assert_same(collect(map(nlp, make_docs(nlp))), annotations)
 
 
-def test_another_precision_reads_for_itself(runs: Path, monkeypatch) -> None:
-    nlp = pipeline(runs, precision="bf16")
-    assert encoder(nlp, "spen_pos") is encoder(nlp, "spen_srl")
-    names, scores = said(nlp.pipe(docs(nlp)))
-    wanted = alone(runs, monkeypatch)
-    assert names[1::2] == wanted[0][1::2]  # frames, in float32
-    torch.testing.assert_close(scores, wanted[1], rtol=0.1, atol=0.02, equal_nan=True)
+def test_another_precision_encodes_separately(runs: Path, monkeypatch) -> None:
+    nlp = load_pipeline(runs, precision="bf16")
+    assert get_encoder(nlp, "spen_pos") is get_encoder(nlp, "spen_srl")
+    names, scores = collect(nlp.pipe(make_docs(nlp)))
+    expected = annotate_separately(runs, monkeypatch)
+    assert names[1::2] == expected[0][1::2]  # frames, in float32
+    torch.testing.assert_close(scores, expected[1], rtol=0.1, atol=0.02, equal_nan=True)
 
 
 @pytest.mark.skipif(not has_int8(), reason="requires an x86 processor and a torch with oneDNN")
 def test_int8_is_not_shared_with_float32(runs: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(int8, "NARROW", 1)
-    nlp = pipeline(runs, precision="int8")
-    assert encoder(nlp, "spen_pos") is not encoder(nlp, "spen_srl")
-    wanted = alone(runs, monkeypatch)
-    names, scores = said(nlp.pipe(docs(nlp)))
-    assert names[1::2] == wanted[0][1::2]  # frames, in float32
-    torch.testing.assert_close(scores, wanted[1], rtol=0.1, atol=0.05, equal_nan=True)
+    nlp = load_pipeline(runs, precision="int8")
+    assert get_encoder(nlp, "spen_pos") is not get_encoder(nlp, "spen_srl")
+    expected = annotate_separately(runs, monkeypatch)
+    names, scores = collect(nlp.pipe(make_docs(nlp)))
+    assert names[1::2] == expected[0][1::2]  # frames, in float32
+    torch.testing.assert_close(scores, expected[1], rtol=0.1, atol=0.05, equal_nan=True)
     nlp.to_disk(tmp_path / "pipeline")
     saved = spacy.load(tmp_path / "pipeline")
     assert saved.get_pipe_config("spen_pos")["precision"] == "int8"
-    same(said(saved.pipe(docs(saved))), [names, scores])
-    both = spacy.load(tmp_path / "pipeline", config={"components": {"spen_srl": {"precision": "int8"}}})
-    assert encoder(both, "spen_pos") is encoder(both, "spen_srl")
+    assert_same(collect(saved.pipe(make_docs(saved))), [names, scores])
+    int8_nlp = spacy.load(tmp_path / "pipeline", config={"components": {"spen_srl": {"precision": "int8"}}})
+    assert get_encoder(int8_nlp, "spen_pos") is get_encoder(int8_nlp, "spen_srl")
 
 
 @pytest.mark.skipif(not has_int8(), reason="requires an x86 processor and a torch with oneDNN")
 def test_int8_leaves_parts_without_an_encoder_as_they_are(runs: Path, monkeypatch) -> None:
     monkeypatch.setattr(int8, "NARROW", 1)
     pipes = Path("plugins/spen-en/spen_en/pipeline")
-    own = {"model": runs / "roles", "predicates_model": pipes / "spen_srl/predicates", "precision": "int8"}
-    nlp = piped("spen_srl", **own)
-    assert len(list(nlp.pipe(docs(nlp)))) == len(SENTENCES)
+    settings = {"model": runs / "roles", "predicates_model": pipes / "spen_srl/predicates", "precision": "int8"}
+    nlp = piped("spen_srl", **settings)
+    assert len(list(nlp.pipe(make_docs(nlp)))) == len(SENTENCES)
     with pytest.raises(sp.ConfigError, match="speeds up pretrained encoders"):
         piped("spen_pos", model=pipes / "spen_pos/model", precision="int8").get_pipe("spen_pos").run()
 
 
-def test_what_is_kept_is_bounded(nlp: Language, runs: Path, monkeypatch) -> None:
+def test_the_cache_is_bounded(nlp: Language, runs: Path, monkeypatch) -> None:
     monkeypatch.setattr(sharing, "PIECES", 9)
     nlp.disable_pipe("spen_srl")
-    list(nlp.pipe(docs(nlp)))
-    one = shared(nlp)
-    assert 0 < sum(map(len, one._vectors.values())) == one._pieces <= 9
+    list(nlp.pipe(make_docs(nlp)))
+    encoder = get_shared_encoder(nlp)
+    assert 0 < sum(map(len, encoder._vectors.values())) == encoder._pieces <= 9
     nlp.enable_pipe("spen_srl")
-    same(said(nlp.pipe(docs(nlp))), alone(runs, monkeypatch))
+    assert_same(collect(nlp.pipe(make_docs(nlp))), annotate_separately(runs, monkeypatch))
 
 
 def test_other_weights_are_not_shared(nlp: Language, runs: Path, monkeypatch) -> None:
-    def other(self: Any, model: Any, device: str) -> Any:
+    def join_changed(self: Any, model: Any, device: str) -> Any:
         for part in model.modules():
             if isinstance(part, sp.FeatureNetwork) and part.shared_part() is not None:
                 next(part.shared_part().parameters()).data[0, 0] += 1e-3
         return sharing.join(self, model, device)
 
-    monkeypatch.setattr(predicting, "join", other)
-    own = pipeline(runs)
-    assert encoder(own, "spen_pos") is encoder(own, "spen_srl") is not encoder(nlp, "spen_pos")
+    monkeypatch.setattr(predicting, "join", join_changed)
+    other_nlp = load_pipeline(runs)
+    assert get_encoder(other_nlp, "spen_pos") is get_encoder(other_nlp, "spen_srl") is not get_encoder(nlp, "spen_pos")
 
 
-def test_stored_and_in_processes(nlp: Language, tmp_path: Path) -> None:
-    wanted = said(nlp.pipe(docs(nlp)))
+def test_stored_pipelines_and_processes_annotate_the_same(nlp: Language, tmp_path: Path) -> None:
+    expected = collect(nlp.pipe(make_docs(nlp)))
     nlp.to_disk(tmp_path)
-    read = spacy.load(tmp_path)
-    same(said(read.pipe(docs(read))), wanted)
-    assert encoder(read, "spen_pos") is encoder(nlp, "spen_srl")  # of one process
+    loaded = spacy.load(tmp_path)
+    assert_same(collect(loaded.pipe(make_docs(loaded))), expected)
+    assert get_encoder(loaded, "spen_pos") is get_encoder(nlp, "spen_srl")  # shared within a process
     copy = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
-    same(said(copy.pipe(docs(copy))), wanted)
+    assert_same(collect(copy.pipe(make_docs(copy))), expected)
     tags = spacy.load(tmp_path, exclude=["spen_srl"])
-    assert [[token.pos_ for token in doc] for doc in tags.pipe(docs(tags))] == [
-        [pos for pos, _ in row] for row in wanted[0][::2]
+    assert [[token.pos_ for token in doc] for doc in tags.pipe(make_docs(tags))] == [
+        [pos for pos, _ in row] for row in expected[0][::2]
     ]
-    same(said(nlp.pipe(docs(nlp), n_process=2, batch_size=3)), wanted)
+    assert_same(collect(nlp.pipe(make_docs(nlp), n_process=2, batch_size=3)), expected)
 
 
 def test_bytes_have_the_encoder_of_several_parts_once(runs: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(SpenSrl, "check", lambda *_: None)  # any run over the encoder will do as a second part
+    monkeypatch.setattr(SpenSrl, "check", lambda *_: None)  # any run with the encoder can be the second part
     pipe = piped("spen_srl", model=runs / "roles", predicates_model=runs / "tags").get_pipe("spen_srl")
     data = pipe.to_bytes()
     files = zipfile.ZipFile(io.BytesIO(data)).namelist()
@@ -203,55 +203,55 @@ def test_bytes_have_the_encoder_of_several_parts_once(runs: Path, tmp_path: Path
 
 def test_a_written_pipeline_has_the_encoder_once(runs: Path, tmp_path: Path) -> None:
     pairs = (("spen_pos", "tags"), ("spen_srl", "roles"))
-    found = [Part(name, name, sp.RunFolder.open(runs / run)) for name, run in pairs]
-    own = {"lang": "en", "name": "both", "version": "0.0.0", "description": "", "author": "", "license": ""}
-    write_pipeline(make_pipeline(found, "en"), found, own, tmp_path / "here", half=True, keep_energy=False)
+    parts = [Part(name, name, sp.RunFolder.open(runs / run)) for name, run in pairs]
+    meta = {"lang": "en", "name": "both", "version": "0.0.0", "description": "", "author": "", "license": ""}
+    write_pipeline(make_pipeline(parts, "en"), parts, meta, tmp_path / "here", half=True, keep_energy=False)
     (tmp_path / "here").rename(tmp_path / "there")
     [half_file] = (tmp_path / "there/encoders").iterdir()
     half_size = half_file.stat().st_size
-    read = spacy.load(tmp_path / "there")
-    assert encoder(read, "spen_pos") is encoder(read, "spen_srl")
-    wanted = said(read.pipe(docs(read)))
+    loaded = spacy.load(tmp_path / "there")
+    assert get_encoder(loaded, "spen_pos") is get_encoder(loaded, "spen_srl")
+    expected = collect(loaded.pipe(make_docs(loaded)))
     assert spacy.load(tmp_path / "there", exclude=["spen_pos"]).pipe_names == ["spen_srl"]
     (tmp_path / "there/assets/mine").touch()
     for folder in (tmp_path / "again", tmp_path / "there"):  # elsewhere, and over itself, in 32 bits
-        read.to_disk(folder)
+        loaded.to_disk(folder)
         [encoder_file] = (folder / "encoders").iterdir()
         assert encoder_file.stat().st_size > 1.5 * half_size
         assert len([path for path in (folder / "assets").iterdir() if path.is_dir()]) == 1
-        again = spacy.load(folder)
-        same(said(again.pipe(docs(again))), wanted)
+        reloaded = spacy.load(folder)
+        assert_same(collect(reloaded.pipe(make_docs(reloaded))), expected)
     assert (tmp_path / "there/assets/mine").exists()
 
 
 def test_saving_deletes_nothing_behind_links(nlp: Language, tmp_path: Path) -> None:
-    nlp.to_disk(here := tmp_path / "here")
+    nlp.to_disk(folder := tmp_path / "here")
     stale = "0123456789abcdef"
     for name in ("encoders", "assets", "spen_srl"):
-        (here / name).rename(tmp_path / name)
-        (here / name).symlink_to(tmp_path / name)
+        (folder / name).rename(tmp_path / name)
+        (folder / name).symlink_to(tmp_path / name)
     (tmp_path / "encoders" / f"{stale}.safetensors").write_text("of another pipeline")
     (tmp_path / "assets" / stale).mkdir()
     (tmp_path / "spen_srl/predicates").mkdir()
     (tmp_path / "spen_srl/model/mine.txt").write_text("mine")
-    before = sorted(path for path in tmp_path.rglob("*") if here not in path.parents)
-    nlp.to_disk(here)
-    assert sorted(path for path in tmp_path.rglob("*") if here not in path.parents) == before
-    assert (here / "encoders").is_symlink() and not (here / "spen_srl").is_symlink()
-    wanted = said(nlp.pipe(docs(nlp)))
-    same(said((read := spacy.load(here)).pipe(docs(read))), wanted)
-    (here / "assets").unlink()
-    (here / "assets").mkdir()
-    (here / "assets" / stale).symlink_to(tmp_path / "assets" / stale)
-    (here / "spen_srl/predicates").symlink_to(tmp_path / "spen_srl/predicates")
-    nlp.to_disk(here)
-    assert not (here / "assets" / stale).is_symlink() and not (here / "spen_srl/predicates").is_symlink()
-    assert sorted(path for path in tmp_path.rglob("*") if here not in path.parents) == before
+    outside_paths = sorted(path for path in tmp_path.rglob("*") if folder not in path.parents)
+    nlp.to_disk(folder)
+    assert sorted(path for path in tmp_path.rglob("*") if folder not in path.parents) == outside_paths
+    assert (folder / "encoders").is_symlink() and not (folder / "spen_srl").is_symlink()
+    expected = collect(nlp.pipe(make_docs(nlp)))
+    assert_same(collect((loaded := spacy.load(folder)).pipe(make_docs(loaded))), expected)
+    (folder / "assets").unlink()
+    (folder / "assets").mkdir()
+    (folder / "assets" / stale).symlink_to(tmp_path / "assets" / stale)
+    (folder / "spen_srl/predicates").symlink_to(tmp_path / "spen_srl/predicates")
+    nlp.to_disk(folder)
+    assert not (folder / "assets" / stale).is_symlink() and not (folder / "spen_srl/predicates").is_symlink()
+    assert sorted(path for path in tmp_path.rglob("*") if folder not in path.parents) == outside_paths
 
 
 def test_a_component_saved_alone_has_its_encoder(nlp: Language, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path / "pipeline")
-    for name in ("config.cfg", "meta.json"):  # such files elsewhere are of other things
+    for name in ("config.cfg", "meta.json"):  # such files elsewhere belong to something else
         (tmp_path / name).write_bytes((tmp_path / "pipeline" / name).read_bytes())
     nlp.get_pipe("spen_pos").to_disk(tmp_path / "tags")
     assert not (tmp_path / "encoders").exists()

@@ -1,4 +1,4 @@
-"""docs/spacy.md, run from top to bottom in an empty folder: its commands, its Python, what it says is printed."""
+"""Runs docs/spacy.md from top to bottom in an empty folder: its commands, its Python and their output."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ SHORT = {
     "predicates": ["trainer.epochs=3"],
     "texts": ["method=cross_entropy", "trainer.epochs=1"],
 }
-"""Arguments that make the page's trainings shorter, by config."""
+"""Arguments that shorten the page's trainings, by config."""
 SHAPES = (
     (re.compile(r"'[^']*'"), "word"),
     (re.compile(r"\b[01]\.\d+"), "probability"),
     (re.compile(r"(\([^()]*\))(?:, \1)*"), r"\1 …"),
 )
-"""Patterns of what may be printed otherwise than on the page: words, probabilities, tuples one after another."""
+"""Patterns of output that may differ from the page: words, probabilities, consecutive tuples."""
 _BLOCK = re.compile(r"^(<!-- varies -->\n)?```(console|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def commands(block: str) -> list[list[str]]:
-    """The words of each line but for those that install something."""
+def split_commands(block: str) -> list[list[str]]:
+    """Returns the words of each line, except for lines that install something."""
     lines = [shlex.split(line.removeprefix("$ ")) for line in block.splitlines()]
     return [words for words in lines if words[0] != "pip"]
 
@@ -47,56 +47,56 @@ def execute(words: list[str]) -> None:
     if words[0] == "spen-run":
         words = [*words, *SHORT[Path(words[1]).stem], "--device", "cpu"]
     if words[:2] == ["spen", "package"] and "--build" not in words:
-        words = [*words, "--build", "none"]  # a wheel needs tools that need not be here
+        words = [*words, "--build", "none"]  # a wheel needs tools that may be missing
     if words[0] == "python":
-        done = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True)
-        status, said = done.returncode, done.stdout + done.stderr
+        process = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True)
+        status, output = process.returncode, process.stdout + process.stderr
     else:
-        status, said = script(words)
-    assert status == 0, f"{shlex.join(words)}\n{said}"
+        status, output = run_script(words)
+    assert status == 0, f"{shlex.join(words)}\n{output}"
 
 
-def script(words: list[str]) -> tuple[int, str]:
-    """Exit status and output of a command, by what its script calls: a process of its own would import all again."""
+def run_script(words: list[str]) -> tuple[int, str]:
+    """Calls a command's function in this process, to save imports; returns its exit status and output."""
     [entry] = entry_points(group="console_scripts", name=words[0])
-    said = io.StringIO()
-    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        patched.setattr(sys, "argv", words)
-        patched.setenv("COLUMNS", "120")
+    stream = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+        patch.setattr(sys, "argv", words)
+        patch.setenv("COLUMNS", "120")
         try:
-            return entry.load()() or 0, said.getvalue()
+            return entry.load()() or 0, stream.getvalue()
         except SystemExit as exit:
-            return exit.code or 0, said.getvalue()
+            return exit.code or 0, stream.getvalue()
 
 
-def shape(text: str) -> str:
+def mask(text: str) -> str:
     for pattern, name in SHAPES:
         text = pattern.sub(name, text)
     return text
 
 
-def test_a_shape_is_of_any_words_and_of_at_least_one() -> None:
-    said = "gave [('ARG0', 'Anna', 0.98), ('ARG2', 'Bob', 1.0)]\n"
-    assert shape(said) == shape("gave [('ARG1', 'it', 0.5)]\n") == "gave [(word, word, probability) …]\n"
-    assert len({shape(said), shape("gave []\n"), shape("sent" + said[4:]), shape("gave [('ARG0', 'Anna')]\n")}) == 4
+def test_a_shape_stands_for_any_words_but_for_at_least_one() -> None:
+    line = "gave [('ARG0', 'Anna', 0.98), ('ARG2', 'Bob', 1.0)]\n"
+    assert mask(line) == mask("gave [('ARG1', 'it', 0.5)]\n") == "gave [(word, word, probability) …]\n"
+    assert len({mask(line), mask("gave []\n"), mask("sent" + line[4:]), mask("gave [('ARG0', 'Anna')]\n")}) == 4
 
 
 @pytest.mark.slow
 def test_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").symlink_to(ROOT / "configs")
-    names: dict = {}
+    namespace: dict = {}
     printed, compared = "", 0
     for varies, language, block in _BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         if language == "console":
-            for words in commands(block):
+            for words in split_commands(block):
                 execute(words)
         elif language == "python":
             with contextlib.redirect_stdout(io.StringIO()) as out:
-                exec(compile(block, str(PAGE), "exec"), names)
+                exec(compile(block, str(PAGE), "exec"), namespace)
             printed = out.getvalue()
         elif varies:
-            assert shape(printed) == shape(block)
+            assert mask(printed) == mask(block)
         else:
             assert printed == block
             compared += 1

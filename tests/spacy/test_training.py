@@ -1,4 +1,4 @@
-"""`spacy train` and the like: what our components refuse to learn, and that they annotate where they are frozen."""
+"""`spacy train` and related commands: our components reject training, and annotate while frozen."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def gold(tmp_path: Path) -> str:
     return str(tmp_path / "gold.spacy")
 
 
-def tagger_beside(nlp: Language, path: str, frozen: Sequence[str] = ()) -> Config:
-    """The config of a pipeline with a `spen_ner`, and of a tagger that is to learn beside it in one update."""
+def make_tagger_config(nlp: Language, path: str, frozen: Sequence[str] = ()) -> Config:
+    """Returns the config of a pipeline with `spen_ner` and a tagger, which is trained for one update."""
     nlp.add_pipe("tagger")
     config = nlp.config
     config["paths"] |= {"train": path, "dev": path}
@@ -44,46 +44,46 @@ def test_frozen_components_annotate_while_others_train(
 ) -> None:
     saved = piped("spen_ner", model=runs["ner"])
     saved.to_disk(tmp_path / "saved")
-    config = tagger_beside(saved, gold, ["spen_ner"])
+    config = make_tagger_config(saved, gold, ["spen_ner"])
     if sourced:
         config["components"]["spen_ner"] = {"source": str(tmp_path / "saved")}
     nlp = init_nlp(config)
-    seen: list[tuple[str, ...]] = []
+    entities: list[tuple[str, ...]] = []
     tagger = nlp.get_pipe("tagger")
     update = tagger.update
-    tagger.update = lambda examples, **rest: (  # type: ignore[method-assign]
-        seen.extend(tuple(span.text for span in example.predicted.ents) for example in examples),
-        update(examples, **rest),
+    tagger.update = lambda examples, **options: (  # type: ignore[method-assign]
+        entities.extend(tuple(span.text for span in example.predicted.ents) for example in examples),
+        update(examples, **options),
     )[1]
     (tmp_path / "trained").mkdir()
     train(nlp, tmp_path / "trained")
-    assert set(seen) == {("Anna",)}
+    assert set(entities) == {("Anna",)}
     doc = spacy.load(tmp_path / "trained/model-last")("Anna sleeps.")
     assert [span.text for span in doc.ents] == ["Anna"] and all(token.tag_ for token in doc)
 
 
 def test_spacy_train_says_what_trains_a_component(runs: dict[str, Path], gold: str, tmp_path: Path) -> None:
-    nlp = init_nlp(tagger_beside(piped("spen_ner", model=runs["ner"]), gold))
+    nlp = init_nlp(make_tagger_config(piped("spen_ner", model=runs["ner"]), gold))
     (tmp_path / "trained").mkdir()
     with pytest.raises(ConfigError, match=r"spen_ner: spaCy can't train .*spen-run names data=FILE "):
         train(nlp, tmp_path / "trained")
 
 
-def test_each_factory_refuses_to_learn(nlp: Language) -> None:
+def test_no_factory_can_be_trained(nlp: Language) -> None:
     doc = nlp.make_doc("Anna sleeps.")
     doc.set_ents([Span(doc, 0, 1, label="PER")])
     examples = [Example(nlp.make_doc("Anna sleeps."), doc)]
     configs = {"spen_ner": "names", "spen_pos": "tags", "spen_srl": "roles"}
     for name, config in (configs | {"spen_multilabel": "texts"}).items():
-        refused = pytest.raises(ConfigError, match=rf"{name}: .*spen-run {config} data=.*frozen_components")
-        with nlp.select_pipes(enable=[name]), refused:
+        expected_error = pytest.raises(ConfigError, match=rf"{name}: .*spen-run {config} data=.*frozen_components")
+        with nlp.select_pipes(enable=[name]), expected_error:
             nlp.update(examples)
         with pytest.raises(ConfigError, match=rf"{name}: found add_label\('NEW'\).*spen-run {config} data="):
             nlp.get_pipe(name).add_label("NEW")
 
 
 def test_a_pipeline_is_initialised(nlp: Language, gold: str) -> None:
-    """As `spacy assemble` does without examples, and `spacy debug data` with them, of frozen components, too."""
+    """As by `spacy assemble`, without examples, and by `spacy debug data`, with them and for frozen components too."""
     nlp.initialize()
     docs = list(DocBin().from_disk(gold).get_docs(nlp.vocab))
     nlp.initialize(lambda: [Example(nlp.make_doc("Anna sleeps."), doc) for doc in docs])
@@ -92,24 +92,24 @@ def test_a_pipeline_is_initialised(nlp: Language, gold: str) -> None:
 
 @pytest.mark.parametrize("frozen", [[], ["spen_ner"]])
 def test_debug_data(frozen: list[str], gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tagger_beside(piped("spen_ner"), gold, frozen).to_disk(tmp_path / "config.cfg")
-    with pytest.raises(SystemExit):  # it finds the examples too few
+    make_tagger_config(piped("spen_ner"), gold, frozen).to_disk(tmp_path / "config.cfg")
+    with pytest.raises(SystemExit):  # it reports too few examples
         debug_data(tmp_path / "config.cfg", no_format=True, silent=False)
     assert "3 label(s) in train data" in capsys.readouterr().out
 
 
 def test_find_threshold(nlp: Language, tmp_path: Path) -> None:
-    """Gold labels that are those above 0.5 are best found at 0.5."""
+    """If gold is the labels above 0.5, 0.5 is the best threshold."""
     texts = ["Anna sent a letter.", "The farmer moved to Boston.", "Bob gave Acme Corp. a book."]
     docs = [nlp.make_doc(text) for text in texts]
-    for doc, found in zip(docs, nlp.pipe(texts), strict=True):
-        doc.cats = {label: float(p > 0.5) for label, p in found.cats.items()}
+    for doc, annotated in zip(docs, nlp.pipe(texts), strict=True):
+        doc.cats = {label: float(p > 0.5) for label, p in annotated.cats.items()}
     assert all(0 < sum(doc.cats.values()) < len(doc.cats) for doc in docs)
     DocBin(docs=docs).to_disk(tmp_path / "gold.spacy")
-    only = piped("spen_multilabel", model=nlp.config["components"]["spen_multilabel"]["model"])
-    only.to_disk(tmp_path / "pipeline")
-    asked: Any = (tmp_path / "pipeline", tmp_path / "gold.spacy", "spen_multilabel", "threshold", "cats_micro_f")
-    _, best, scores = find_threshold(*asked, n_trials=3)
+    multilabel_nlp = piped("spen_multilabel", model=nlp.config["components"]["spen_multilabel"]["model"])
+    multilabel_nlp.to_disk(tmp_path / "pipeline")
+    arguments: Any = (tmp_path / "pipeline", tmp_path / "gold.spacy", "spen_multilabel", "threshold", "cats_micro_f")
+    _, best, scores = find_threshold(*arguments, n_trials=3)
     assert list(scores) == [0, 0.5, 1] and best == scores[0.5] == 1 > scores[0]
 
 

@@ -1,4 +1,4 @@
-"""A component of a run on word pieces: long docs, storage, and folders that others made."""
+"""A component of a run on word pieces: long docs, storage, and folders from others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they",
 
 @pytest.fixture(scope="module")
 def nlp(tmp_path_factory: pytest.TempPathFactory) -> Language:
-    """Names by a random encoder of letters that takes 512 pieces; the run and the encoder are gone."""
+    """A tagger of names with a random encoder of letters that reads 512 pieces; run and encoder have been deleted."""
     out = tmp_path_factory.mktemp("transformer")
     pieces = [*LETTERS, *(f"##{letter}" for letter in LETTERS)]
     encoder = small_bert(out / "encoder", pieces, lower=False, hidden_size=16, intermediate_size=16)
@@ -36,7 +36,7 @@ def saved(nlp: Language, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def names(nlp: Language) -> list[tuple[int, int, str, float]]:
+def find_names(nlp: Language) -> list[tuple[int, int, str, float]]:
     doc = nlp(Doc(nlp.vocab, words=WORDS))
     scores = doc.spans["spen_ner"].attrs["scores"].tolist()
     return [(e.start, e.end, e.label_, score) for e, score in zip(doc.spans["spen_ner"], scores, strict=True)]
@@ -44,20 +44,22 @@ def names(nlp: Language) -> list[tuple[int, int, str, float]]:
 
 def test_words_beyond_the_last_piece_are_read(nlp: Language, recwarn: pytest.WarningsRecorder) -> None:
     assert sum(map(len, WORDS)) > 2 * 512
-    found = names(nlp)
-    assert max(end for _, end, _, _ in found) > len(WORDS) - 20
+    entities = find_names(nlp)
+    assert max(end for _, end, _, _ in entities) > len(WORDS) - 20
     assert not [warning for warning in recwarn if "word pieces" in str(warning.message)]
 
 
-def test_a_moved_pipeline_says_the_same(nlp: Language, tmp_path: Path) -> None:
+def test_a_moved_pipeline_predicts_the_same(nlp: Language, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path / "here")
     (tmp_path / "here").rename(tmp_path / "there")
-    read = spacy.load(tmp_path / "there")
-    assert names(read) == names(nlp)
-    assert names(spacy.blank("en").from_config(nlp.config, meta=nlp.meta).from_bytes(read.to_bytes())) == names(nlp)
+    loaded = spacy.load(tmp_path / "there")
+    assert find_names(loaded) == find_names(nlp)
+    assert find_names(
+        spacy.blank("en").from_config(nlp.config, meta=nlp.meta).from_bytes(loaded.to_bytes())
+    ) == find_names(nlp)
 
 
-def test_nothing_is_fetched_in_place_of_what_is_missing(saved: Path) -> None:
+def test_missing_files_are_not_downloaded(saved: Path) -> None:
     shutil.rmtree(saved / "model/assets")
     config = json.loads((saved / "model/config.json").read_text())
     config["features"]["model"] = "bert-base-cased"
@@ -69,7 +71,7 @@ def test_nothing_is_fetched_in_place_of_what_is_missing(saved: Path) -> None:
 
 
 def test_code_in_a_folder_is_not_run(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nobody is asked whether it may be."""
+    """And the user isn't asked for permission."""
     [assets] = (saved / "model/assets").iterdir()
     settings = json.loads((assets / "config.json").read_text())
     settings |= {"model_type": "acme", "auto_map": {"AutoConfig": "acme.Config", "AutoModel": "acme.Model"}}

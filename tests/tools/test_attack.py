@@ -1,4 +1,4 @@
-"""A short part of the attack (tools/attack), and that its tries can fail."""
+"""A short part of the attack (tools/attack), and tries of it that fail."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tests.loaded import ROOT
 ATTACK = ROOT / "tools" / "attack"
 
 
-def attack(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_attack(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, str(ATTACK), *words, "--folder", str(folder), "--limit", "300"]
     return subprocess.run(line, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
 def test_a_part_of_the_attack_finds_nothing(tmp_path: Path) -> None:
-    done = attack(tmp_path, "--share", "0.001")
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = run_attack(tmp_path, "--share", "0.001")
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_hostile_configs_are_refused(tmp_path: Path) -> None:
+def test_hostile_configs_are_rejected(tmp_path: Path) -> None:
     numbers = [word for number in (3, 5, 7, 11) for word in ("--number", str(number))]
-    done = attack(tmp_path, "--only", "configs", *numbers)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "| 4 |" in done.stdout
+    process = run_attack(tmp_path, "--only", "configs", *numbers)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "| 4 |" in process.stdout
 
 
 def test_a_failure_is_found(tmp_path: Path) -> None:
@@ -54,17 +54,17 @@ def test_a_failure_is_found(tmp_path: Path) -> None:
         run([Try(how, act(how)) for how in hows], Path(sys.argv[2]), 1, told, limit=2)
     """
     line = [sys.executable, "-c", textwrap.dedent(script), str(ATTACK), str(tmp_path)]
-    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
-    found = dict(row.split(" | ") for row in said.splitlines())
-    assert found["raises"] == "traceback: ValueError: nobody caught this"
-    assert found["hangs"] == "no end within the limit"
-    assert found["dies"] == "ended by SIGSEGV"
-    assert found["silent"] == "exit status 2 without an error message"
-    assert found["refuses"] == found["works"] == "None"
-    assert "network" in found["fetches"] or "traceback" in found["fetches"]
+    output = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    results = dict(row.split(" | ") for row in output.splitlines())
+    assert results["raises"] == "traceback: ValueError: nobody caught this"
+    assert results["hangs"] == "no end within the limit"
+    assert results["dies"] == "ended by SIGSEGV"
+    assert results["silent"] == "exit status 2 without an error message"
+    assert results["refuses"] == results["works"] == "None"
+    assert "network" in results["fetches"] or "traceback" in results["fetches"]
 
 
-def test_a_command_that_loses_something_when_it_is_killed_is_found(tmp_path: Path) -> None:
+def test_a_command_that_loses_data_when_killed_is_found(tmp_path: Path) -> None:
     script = """
         import sys
         sys.path.insert(0, sys.argv[1])
@@ -100,10 +100,10 @@ def test_a_command_that_loses_something_when_it_is_killed_is_found(tmp_path: Pat
         run([runs.interrupted(how, how, killed) for how in hows], Path(sys.argv[2], "tries"), 1, told)
     """
     line = [sys.executable, "-c", textwrap.dedent(script), str(ATTACK), str(tmp_path)]
-    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
-    found = dict(row.split(" | ") for row in said.splitlines())
-    assert found["sound"] == "None"
-    assert found["fussy"].startswith("run/history.jsonl differs") and "error: run is there" in found["fussy"]
-    assert found["tidy"] == "notes.partial of the user was changed or removed"
-    assert found["hasty"].startswith("run/history.jsonl differs")
-    assert found["messy"] == "unfinished files are left: ['metrics.partial']"
+    output = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    results = dict(row.split(" | ") for row in output.splitlines())
+    assert results["sound"] == "None"
+    assert results["fussy"].startswith("run/history.jsonl differs") and "error: run is there" in results["fussy"]
+    assert results["tidy"] == "notes.partial of the user was changed or removed"
+    assert results["hasty"].startswith("run/history.jsonl differs")
+    assert results["messy"] == "unfinished files are left: ['metrics.partial']"

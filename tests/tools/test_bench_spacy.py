@@ -26,44 +26,44 @@ from tools.bench.spacy_contestant import Contestant, measure
 pytestmark = pytest.mark.usefixtures("whole_samples")
 
 
-def tool(name: str) -> ModuleType:
+def import_tool(name: str) -> ModuleType:
     return importlib.import_module(f"tools.bench.{name}")
 
 
-def columns(sentences: list[TaggedSentence], path: Path) -> Path:
+def write_columns(sentences: list[TaggedSentence], path: Path) -> Path:
     lines = ["".join(f"{w}\t{t}\n" for w, t in zip(s.words, s.tags, strict=True)) for s in sentences]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
-def docs_in(path: Path) -> list[Doc]:
+def read_docs(path: Path) -> list[Doc]:
     return list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
 
 
 def test_names_are_converted(tmp_path):
     sentences = sample_corpus("ner")["test"][:20]
-    odd = TaggedSentence(("", "Ann", "\xa0"), ("O", "B-PER", "I-PER"))
-    source = columns([*sentences, odd], tmp_path / "names.conll")
-    assert tool("train_spacy").convert("ner", source, tmp_path / "names.spacy") == 21
-    *docs, last = docs_in(tmp_path / "names.spacy")
+    odd_sentence = TaggedSentence(("", "Ann", "\xa0"), ("O", "B-PER", "I-PER"))
+    source = write_columns([*sentences, odd_sentence], tmp_path / "names.conll")
+    assert import_tool("train_spacy").convert("ner", source, tmp_path / "names.spacy") == 21
+    *docs, last = read_docs(tmp_path / "names.spacy")
     assert sum(len(doc.ents) for doc in docs) > 20
     for doc, sentence in zip(docs, sentences, strict=True):
         assert tuple(token.text for token in doc) == sentence.words
         assert [(e.label_, e.start, e.end) for e in doc.ents] == spans(sentence.tags, "bio")
-        assert tool("spacy_scores").bio(doc) == list(sentence.tags)
+        assert import_tool("spacy_scores").bio(doc) == list(sentence.tags)
     assert [token.text for token in last] == ["_", "Ann", "_"] and last.ents[0].text == "Ann _"
 
 
 def test_tags_that_break_bio_are_named(tmp_path):
-    source = columns([TaggedSentence(("in", "York"), ("O", "I-LOC"))], tmp_path / "names.conll")
+    source = write_columns([TaggedSentence(("in", "York"), ("O", "I-LOC"))], tmp_path / "names.conll")
     with pytest.raises(DataError, match=r"names\.conll:2: found I-LOC after O"):
-        tool("train_spacy").convert("ner", source, tmp_path / "names.spacy")
+        import_tool("train_spacy").convert("ner", source, tmp_path / "names.spacy")
 
 
 def test_tags_are_converted(tmp_path):
     sentences = sample_corpus("pos")["test"][:20]
-    tool("train_spacy").convert("tag", columns(sentences, tmp_path / "pos.conll"), tmp_path / "pos.spacy")
-    for doc, sentence in zip(docs_in(tmp_path / "pos.spacy"), sentences, strict=True):
+    import_tool("train_spacy").convert("tag", write_columns(sentences, tmp_path / "pos.conll"), tmp_path / "pos.spacy")
+    for doc, sentence in zip(read_docs(tmp_path / "pos.spacy"), sentences, strict=True):
         assert tuple(token.tag_ for token in doc) == sentence.tags
 
 
@@ -71,24 +71,24 @@ def test_fields_of_conllu_are_converted(tmp_path):
     source = tmp_path / "two.conllu"
     source.write_text("1\tShe\t_\tPRON\tPRP\t_\t_\t_\t_\t_\n2\treads\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n")
     for field, tags in {"xpos": ["PRP", "VBZ"], "upos": ["PRON", "VERB"]}.items():
-        tool("train_spacy").convert("tag", source, tmp_path / "two.spacy", field)
-        assert [token.tag_ for token in docs_in(tmp_path / "two.spacy")[0]] == tags
+        import_tool("train_spacy").convert("tag", source, tmp_path / "two.spacy", field)
+        assert [token.tag_ for token in read_docs(tmp_path / "two.spacy")[0]] == tags
 
 
 def test_scores_of_names_and_tags():
-    """All right, then the first entity of each sentence taken away: recall falls, precision doesn't."""
+    """All entities, then without the first entity of each sentence: recall falls, precision doesn't."""
     sentences = [s for s in sample_corpus("ner")["test"] if any(tag != "O" for tag in s.tags)]
-    vocab, score = spacy.blank("en").vocab, tool("spacy_scores").score
-    docs = [tool("spacy_docs").gold("ner", s, vocab) for s in sentences]
+    vocab, score = spacy.blank("en").vocab, import_tool("spacy_scores").score
+    docs = [import_tool("spacy_docs").gold("ner", s, vocab) for s in sentences]
     assert score("ner", docs, sentences) == {"f1": 1.0, "f1_strict": 1.0}
-    whole = sum(len(doc.ents) for doc in docs)
+    entity_count = sum(len(doc.ents) for doc in docs)
     for doc in docs:
         doc.ents = doc.ents[1:]
-    f1 = 2 * (whole - len(docs)) / (2 * whole - len(docs))
+    f1 = 2 * (entity_count - len(docs)) / (2 * entity_count - len(docs))
     assert score("ner", docs, sentences) == {"f1": pytest.approx(f1), "f1_strict": pytest.approx(f1)}
 
     sentences = sample_corpus("pos")["test"]
-    docs = [tool("spacy_docs").gold("tag", s, vocab) for s in sentences]
+    docs = [import_tool("spacy_docs").gold("tag", s, vocab) for s in sentences]
     assert score("tag", docs, sentences) == {"accuracy": 1.0}
     for doc in docs:
         doc[0].tag_ = "?"
@@ -97,72 +97,72 @@ def test_scores_of_names_and_tags():
 
 
 def test_frames_of_a_doc():
-    """The pieces of C-A1 go on with A1, in whatever order they are listed; V is no argument."""
+    """C-A1 continues A1 in whatever order they are listed; V is not an argument."""
     doc = Doc(spacy.blank("en").vocab, words=list("abcdef"))
     spans = {2: [("C-A1", 3, 5), ("V", 2, 3), ("A1", 0, 2)], 5: []}
     frames = [
-        SimpleNamespace(predicate=doc[i], arguments=[(role, doc[start:end], 1.0) for role, start, end in found])
-        for i, found in spans.items()
+        SimpleNamespace(predicate=doc[i], arguments=[(role, doc[start:end], 1.0) for role, start, end in arguments])
+        for i, arguments in spans.items()
     ]
-    assert tool("spacy_scores").said_frames(frames) == {2: [Argument("A1", ((0, 1), (3, 4)))], 5: []}
+    assert import_tool("spacy_scores").said_frames(frames) == {2: [Argument("A1", ((0, 1), (3, 4)))], 5: []}
 
 
 def test_scores_of_frames():
-    """Of four arguments one is right, one loses its predicate, one is missed, and one has another role."""
-    score = tool("spacy_scores").frame_scores
+    """One of four arguments is right, one loses its predicate, one is missed, and one has another role."""
+    score = import_tool("spacy_scores").frame_scores
     a = [Argument("A0", ((i, i),)) for i in range(6)]
-    true = [{1: [a[0], a[2], a[4]]}, {3: [a[0]]}]
-    said = [{1: [a[0], Argument("A1", ((2, 2),))]}, {2: [a[1]]}]
-    found = score(said, true)
-    assert found == {"f1": pytest.approx(2 * 1 / (3 + 4)), "predicates_f1": pytest.approx(2 * 1 / (2 + 2))}
-    corpus = [tool("spacy_scores").gold_frames(s) for s in srl.sample_corpus()["test"]]
+    gold = [{1: [a[0], a[2], a[4]]}, {3: [a[0]]}]
+    predicted = [{1: [a[0], Argument("A1", ((2, 2),))]}, {2: [a[1]]}]
+    scores = score(predicted, gold)
+    assert scores == {"f1": pytest.approx(2 * 1 / (3 + 4)), "predicates_f1": pytest.approx(2 * 1 / (2 + 2))}
+    corpus = [import_tool("spacy_scores").gold_frames(s) for s in srl.sample_corpus()["test"]]
     assert score(corpus, corpus) == {"f1": 1.0, "predicates_f1": 1.0}
 
 
 def test_gold_frames_have_all_predicates():
     sentence = Sentence(("a", "b"), (Proposition(0, "a", ("B-V", "B-A1")), Proposition(1, "b", ("O", "B-V"))))
-    assert tool("spacy_scores").gold_frames(sentence) == {0: [Argument("A1", ((1, 1),))], 1: []}
+    assert import_tool("spacy_scores").gold_frames(sentence) == {0: [Argument("A1", ((1, 1),))], 1: []}
 
 
 @pytest.fixture
 def ruler(tmp_path) -> tuple[Path, Path]:
-    """A pipeline that knows one name, saved; and a corpus of two, in three sentences."""
+    """A saved pipeline that knows one name, and a corpus with two names in three sentences."""
     nlp = spacy.blank("en")
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PER", "pattern": "Ann"}])
     nlp.add_pipe("sentencizer")
     nlp.to_disk(tmp_path / "ruler")
     corpus = [TaggedSentence((name, "reads"), ("B-PER", "O")) for name in ("Ann", "Bo", "Ann")]
-    return tmp_path / "ruler", columns(corpus, tmp_path / "names.conll")
+    return tmp_path / "ruler", write_columns(corpus, tmp_path / "names.conll")
 
 
 def test_a_pipeline_is_measured(ruler, monkeypatch, capsys):
     pipeline, test = ruler
     options = ["--task", "ner", "--test", str(test), "--repeats", "1", "--json"]
     monkeypatch.setattr("sys.argv", ["x", f"one={pipeline}", f"two={pipeline}:sentencizer", *options])
-    tool("bench_spacy").main()
+    import_tool("bench_spacy").main()
     one, two = json.loads(capsys.readouterr().out)
     assert one["f1"] == one["f1_strict"] == pytest.approx(0.8) and two["f1_strict"] == 0
     assert one["docs_ratio"] == 1 and two["docs_ratio"] == pytest.approx(two["docs"] / one["docs"])
     assert one["disk"] > two["disk"] > 0 and one["memory"] > 50
-    found = tool("bench_spacy").table([one, two], tool("bench_spacy").SCORES["ner"]).splitlines()
-    assert found[2].startswith("| one | 80.00 | 80.00 | ") and len({line.count("|") for line in found}) == 1
+    lines = import_tool("bench_spacy").table([one, two], import_tool("bench_spacy").SCORES["ner"]).splitlines()
+    assert lines[2].startswith("| one | 80.00 | 80.00 | ") and len({line.count("|") for line in lines}) == 1
 
 
 def test_the_first_sentences_only(ruler):
-    found = measure(Contestant("one", str(ruler[0])), "ner", ruler[1], 1, "cpu")
-    assert found["f1"] == 1.0
+    measured = measure(Contestant("one", str(ruler[0])), "ner", ruler[1], 1, "cpu")
+    assert measured["f1"] == 1.0
 
 
 @pytest.mark.parametrize("word", ["runs/ner", "=runs/ner", "ours=", "ours=:spen_ner"])
 def test_a_contestant_needs_a_name_and_a_source(word):
     with pytest.raises(ValueError, match="expected NAME="):
-        tool("spacy_contestant").Contestant.parse(word)
+        import_tool("spacy_contestant").Contestant.parse(word)
 
 
-def test_the_error_of_a_contestant_is_told(ruler, monkeypatch):
+def test_the_error_of_a_contestant_is_reported(ruler, monkeypatch):
     monkeypatch.setattr("sys.argv", ["x", "one=no_such_pipeline", "--task", "ner", "--test", str(ruler[1])])
     with pytest.raises(SystemExit, match="no_such_pipeline"):
-        tool("bench_spacy").main()
+        import_tool("bench_spacy").main()
 
 
 def train(folder: Path, task: dict) -> Path:
@@ -175,25 +175,25 @@ def train(folder: Path, task: dict) -> Path:
     return trained(config, folder)
 
 
-def metrics(run: Path) -> dict[str, float]:
+def read_metrics(run: Path) -> dict[str, float]:
     return RunFolder(run).metrics()["test"]
 
 
 def test_a_run_scores_as_its_own_metrics_say(tmp_path):
     run = train(tmp_path / "run", {"type": "tagging", "corpus": "ner", "scheme": "bio"})
-    test = columns(sample_corpus("ner")["test"], tmp_path / "names.conll")
-    found = measure(Contestant("ours", str(run)), "ner", test, None, "cpu")
-    own = metrics(run)["f1"]
-    assert 0 < own < 1 and found["f1"] == found["f1_strict"] == pytest.approx(own)
-    assert 0 < found["disk"] < 2 and min(found["texts"], found["docs"]) > 0
+    test = write_columns(sample_corpus("ner")["test"], tmp_path / "names.conll")
+    measured = measure(Contestant("ours", str(run)), "ner", test, None, "cpu")
+    f1 = read_metrics(run)["f1"]
+    assert 0 < f1 < 1 and measured["f1"] == measured["f1_strict"] == pytest.approx(f1)
+    assert 0 < measured["disk"] < 2 and min(measured["texts"], measured["docs"]) > 0
 
 
 def test_a_run_for_roles_scores_as_its_own_metrics_say(tmp_path):
-    """Given the corpus' predicates; the second run's own F1 is that of the predicates it finds."""
+    """With the corpus' gold predicates; the second run's F1 is that of the predicates that it finds."""
     run = train(tmp_path / "roles", {"type": "srl", "corpus": "sample"})
-    finds = train(tmp_path / "predicates", {"type": "tagging", "corpus": "predicates", "scheme": "bio"})
+    finder = train(tmp_path / "predicates", {"type": "tagging", "corpus": "predicates", "scheme": "bio"})
     (tmp_path / "roles.conll").write_text(roles.columns(srl.sample_corpus()["test"]))
-    found = measure(Contestant.parse(f"ours={run}:{finds}"), "srl", tmp_path / "roles.conll", None, "cpu")
-    assert found["f1_gold"] == pytest.approx(metrics(run)["span_f1"])
-    assert found["predicates_f1"] == pytest.approx(metrics(finds)["f1"])
-    assert 0 < found["f1"] <= found["f1_gold"]
+    measured = measure(Contestant.parse(f"ours={run}:{finder}"), "srl", tmp_path / "roles.conll", None, "cpu")
+    assert measured["f1_gold"] == pytest.approx(read_metrics(run)["span_f1"])
+    assert measured["predicates_f1"] == pytest.approx(read_metrics(finder)["f1"])
+    assert 0 < measured["f1"] <= measured["f1_gold"]

@@ -1,4 +1,4 @@
-"""Every tool can be imported: most run only by hand, and would break unseen when code moves."""
+"""Every tool can be imported: most are run only by hand, so moved code could break them unnoticed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.loaded import ROOT
 TOOLS = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "tools").rglob("*.py"))
-    if path.parent.name != "attack"  # a program with tests of its own
+    if path.parent.name != "attack"  # a program with its own tests
 ]
 
 

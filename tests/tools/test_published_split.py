@@ -20,25 +20,25 @@ def test_a_quarter_of_the_first_rows_validates(tmp_path: Path) -> None:
     assert read_split(divide(tmp_path / "other.json", 1), TOTAL)["validation"] != parts["validation"]
 
 
-def test_runs_are_trained_once_and_decoded_anew(tmp_path: Path, monkeypatch) -> None:
+def test_runs_are_trained_once_and_decoded_again(tmp_path: Path, monkeypatch) -> None:
     def arguments(self: Table, row: str, seed: int) -> dict[str, str]:
-        small = {"features.hidden": "[4]", "trainer.epochs": "1", "seed": str(seed)}
-        return {"data": "sample", "method": row, **small, **published_split.DECODERS["threshold"]}
+        settings = {"features.hidden": "[4]", "trainer.epochs": "1", "seed": str(seed)}
+        return {"data": "sample", "method": row, **settings, **published_split.DECODERS["threshold"]}
 
     monkeypatch.setattr(Table, "_name_arguments", arguments)
     table, rows = Table("ours", tmp_path, [0, 1, 2]), ("cross_entropy", "mean_3")
-    written = table.write(rows)
-    assert [line.split("|")[1].strip() for line in written.splitlines()[2:]] == list(rows)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
-    assert len(before) == 8 and table.write(rows) == written
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")} == before
-    decoded = json.loads((table.run("cross_entropy", 1, "expected_f1") / "metrics.json").read_text())
-    assert "expected F1" in decoded["protocol"]["threshold"]
+    output = table.write(rows)
+    assert [line.split("|")[1].strip() for line in output.splitlines()[2:]] == list(rows)
+    modified = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")}
+    assert len(modified) == 8 and table.write(rows) == output
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("metrics.json")} == modified
+    metrics = json.loads((table.run("cross_entropy", 1, "expected_f1") / "metrics.json").read_text())
+    assert "expected F1" in metrics["protocol"]["threshold"]
     groups = [line["group"] for line in table.lines(rows)]
     assert groups == ["bibtex, ours, threshold"] * 4 + ["bibtex, ours, expected_f1"] * 4
 
 
-def test_no_mean_comes_twice(tmp_path: Path) -> None:
+def test_no_mean_is_repeated(tmp_path: Path) -> None:
     assert Table("ours", tmp_path, [0, 1, 2]).find_seeds("mean_3") == [0]
     assert Table("ours", tmp_path, [5, 6, 7, 8, 9]).find_seeds("mean_3") == [5]
     assert Table("ours", tmp_path, [*range(6)]).find_seeds("mean_3") == [0, 3]

@@ -31,26 +31,26 @@ def runs(tmp_path: Path) -> object:
     return read_runs(tmp_path / "runs.csv")
 
 
-def test_cells_are_means_over_seeds_and_the_rest_stays(runs) -> None:
-    found = fill(TABLE.replace("MARK", "crf |; f1 validation | f1 test"), runs)
-    wanted = TABLE.replace("MARK", "crf |; f1 validation | f1 test")
-    wanted = wanted.replace("**1.0** ± 0.5", "**51.0** ± 1.0").replace("0.00 ± 0.00", "60.50 ± 0.50")
-    assert found == wanted and fill(found, runs) == found
+def test_cells_are_means_over_seeds_and_the_rest_is_kept(runs) -> None:
+    page = fill(TABLE.replace("MARK", "crf |; f1 validation | f1 test"), runs)
+    expected = TABLE.replace("MARK", "crf |; f1 validation | f1 test")
+    expected = expected.replace("**1.0** ± 0.5", "**51.0** ± 1.0").replace("0.00 ± 0.00", "60.50 ± 0.50")
+    assert page == expected and fill(page, runs) == page
 
 
 @pytest.mark.parametrize(
     ("mark", "cell"),
     [("crf @ 1 |; f1 validation | f1 test", "| 61.00 |"), ("crf |; | f1 test, at 0.5", "| 40.00 |")],
 )
-def test_a_row_is_of_some_seeds_and_a_column_of_other_rows(runs, mark: str, cell: str) -> None:
+def test_a_row_may_select_seeds_and_a_column_other_rows(runs, mark: str, cell: str) -> None:
     assert cell in fill(TABLE.replace("MARK", mark).replace("0.00 ± 0.00", "0.00"), runs)
 
 
-def test_what_two_digits_do_not_decide_stays(runs) -> None:
-    """60.50 and 0.50 were perhaps 60.495 and 0.504."""
+def test_figures_that_two_digits_do_not_decide_are_kept(runs) -> None:
+    """60.50 and 0.50 may be rounded from 60.495 and 0.504."""
     table = TABLE.replace("MARK", "crf |; | f1 test")
-    for shown, wanted in (("60.5 ± 0.5", "60.5 ± 0.5"), ("60.4 ± 0.5", "60.5 ± 0.5"), ("60 ± 1", "60 ± 1")):
-        assert wanted in fill(table.replace("0.00 ± 0.00", shown), runs)
+    for cell, expected in (("60.5 ± 0.5", "60.5 ± 0.5"), ("60.4 ± 0.5", "60.5 ± 0.5"), ("60 ± 1", "60 ± 1")):
+        assert expected in fill(table.replace("0.00 ± 0.00", cell), runs)
 
 
 @pytest.mark.parametrize("mark", ["crf; f1 test", "crf |; f1 | | | | f1 test", "other |; f1 test", "crf |; ucr test"])
@@ -59,7 +59,7 @@ def test_a_mark_that_does_not_fit_is_named(runs, mark: str) -> None:
         fill(TABLE.replace("MARK", mark), runs)
 
 
-def test_the_pages_say_what_the_runs_do() -> None:
+def test_the_pages_agree_with_the_runs() -> None:
     runs, marks = read_runs(ROOT / "docs/results/runs.csv"), 0
     for path in sorted((ROOT / "docs/results").glob("*.md")):
         text = path.read_text(encoding="utf-8")

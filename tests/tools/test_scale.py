@@ -1,4 +1,4 @@
-"""The simulation of large jobs by hand-worked cases, and the comparison of annotated rows."""
+"""The simulation of large jobs against hand-worked cases, and the comparison of annotated rows."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ def scale():
     return module_of(TOOLS / "simulate_scale.py")
 
 
-def rng() -> np.random.Generator:
+def make_rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
 def test_equal_shards_end_in_rounds(scale) -> None:
-    found = scale.simulate(np.full(10, 3.0), np.ones(4), NEVER, 0, rng())
-    assert found == pytest.approx((9, 9 / 7.5 - 1, 0, 1 - 30 / 36))
+    result = scale.simulate(np.full(10, 3.0), np.ones(4), NEVER, 0, make_rng())
+    assert result == pytest.approx((9, 9 / 7.5 - 1, 0, 1 - 30 / 36))
 
 
 def test_a_slow_worker_keeps_the_others_waiting(scale) -> None:
-    """Five shards: the fast one does four while the slow one does its first."""
-    found = scale.simulate(np.full(5, 1.0), np.array([1.0, 4.0]), NEVER, 0, rng())
-    assert found == pytest.approx((4, 0, 0, 0))
+    """Five shards: the fast worker does four while the slow one does its first."""
+    result = scale.simulate(np.full(5, 1.0), np.array([1.0, 4.0]), NEVER, 0, make_rng())
+    assert result == pytest.approx((4, 0, 0, 0))
 
 
-def test_work_of_dead_workers_is_done_again(scale) -> None:
-    """One worker: its time is that of the shards, and what was lost."""
-    found = scale.simulate(np.full(50, 1.0), np.ones(1), 5.0, 2.0, rng())
-    assert found.lost > 0 and found.seconds == pytest.approx(50 + found.lost * found.seconds)
-    many = [
+def test_work_of_dead_workers_is_repeated(scale) -> None:
+    """One worker: its time is that of the shards plus the lost time."""
+    result = scale.simulate(np.full(50, 1.0), np.ones(1), 5.0, 2.0, make_rng())
+    assert result.lost > 0 and result.seconds == pytest.approx(50 + result.lost * result.seconds)
+    times = [
         scale.simulate(np.full(1, 1.0), np.ones(1), 2.0, 0.0, np.random.default_rng(i)).seconds for i in range(4000)
     ]
-    assert np.mean(many) == pytest.approx(2 * (np.exp(1 / 2) - 1), rel=0.05)  # of a task of 1 with restarts at rate 1/2
+    assert np.mean(times) == pytest.approx(2 * (np.exp(1 / 2) - 1), rel=0.05)  # a task of 1 with restarts at rate 1/2
 
 
 def test_larger_shards_are_sums_of_measured_ones(scale) -> None:
     times = np.array([1.0, 3.0])
-    one, four = (scale.drawn(times, 100, words, 4000, rng()) for words in (100, 400))
+    one, four = (scale.drawn(times, 100, words, 4000, make_rng()) for words in (100, 400))
     assert set(one) == {1.0, 3.0} and four.mean() == pytest.approx(8, rel=0.02)
     assert four.std() == pytest.approx(2, rel=0.05)
-    assert set(scale.drawn(times, 100, 50, 100, rng())) == {0.5, 1.5}
+    assert set(scale.drawn(times, 100, 50, 100, make_rng())) == {0.5, 1.5}
 
 
 def test_rows_are_compared_by_words_and_by_numbers(tmp_path: Path) -> None:
     bench = module_of(TOOLS / "bench_annotate.py")
     rows = [{"text": "a", "ents": [{"label": "X", "score": 0.5}]}, {"text": "b", "ents": []}]
-    changed = [{"text": "a", "ents": [{"label": "X", "score": 0.625}]}, {"text": "b", "ents": []}]
-    other = [{"text": "a", "ents": [{"label": "Y", "score": 0.5}]}, {"text": "b", "ents": []}]
-    for name, some in (("one", rows), ("same", rows), ("changed", changed), ("other", other)):
+    changed_rows = [{"text": "a", "ents": [{"label": "X", "score": 0.625}]}, {"text": "b", "ents": []}]
+    other_rows = [{"text": "a", "ents": [{"label": "Y", "score": 0.5}]}, {"text": "b", "ents": []}]
+    for name, table in (("one", rows), ("same", rows), ("changed", changed_rows), ("other", other_rows)):
         (tmp_path / name).mkdir()
-        parquet.write_table(pa.Table.from_pylist(some), tmp_path / name / "shard-000000.parquet")
-    found = {name: bench.difference(tmp_path / "one", tmp_path / name) for name in ("same", "changed", "other")}
-    assert found["same"] == {"same_rows": True, "largest_difference": 0, "shards": 1, "other_bytes": 0}
-    assert found["changed"] == {"same_rows": True, "largest_difference": 0.125, "shards": 1, "other_bytes": 1}
-    assert not found["other"]["same_rows"]
+        parquet.write_table(pa.Table.from_pylist(table), tmp_path / name / "shard-000000.parquet")
+    differences = {name: bench.difference(tmp_path / "one", tmp_path / name) for name in ("same", "changed", "other")}
+    assert differences["same"] == {"same_rows": True, "largest_difference": 0, "shards": 1, "other_bytes": 0}
+    assert differences["changed"] == {"same_rows": True, "largest_difference": 0.125, "shards": 1, "other_bytes": 1}
+    assert not differences["other"]["same_rows"]
     (tmp_path / "other/shard-000000.parquet").unlink()
     assert not bench.difference(tmp_path / "one", tmp_path / "other")["same_rows"]

@@ -1,7 +1,7 @@
-"""The commands of README and docs, run as printed, in order, in a folder of the page's own, or parsed and checked.
+"""The commands of README and docs: run as printed, in order, in one folder per page, or parsed and checked.
 
-`tests/spacy/test_tour.py` runs those of docs/spacy.md, `tests/users/test_tutorial.py` those of docs/tutorial.md,
-`tests/rules/test_page.py` those of docs/rules.md.
+`tests/spacy/test_tour.py` runs the commands of docs/spacy.md, `tests/users/test_tutorial.py` of docs/tutorial.md,
+and `tests/rules/test_page.py` of docs/rules.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAGES = [
     "README.md",
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")) if path.stem != "tutorial"),
 ]
-RUN = [
+RUN_PAGES = [
     "README.md",
     "docs/configs.md",
     "docs/encoders.md",
@@ -66,7 +66,7 @@ NOT_RUN = {
     r" encoder=bert-base-cased\b": "needs a pretrained encoder by its name",
     r"[ .]encoder=(minilm|mpnet)\b|\"minilm\"": "needs a pretrained encoder's package",
 }
-"""Commands that are parsed, evaluated and checked, but not run: a pattern and the reason."""
+"""Commands that are parsed, evaluated and checked, but not run: patterns and reasons."""
 
 SHORTER = {
     r"^spen-run (?!--)(?!.* trainer\.epochs=)(?!\S+\.json )": ["trainer.epochs=1"],
@@ -82,52 +82,52 @@ SHORTER = {
     r"^spen-run .* --jobs ": ["--jobs", "1"],
     r"^spen sweep ": ["--trials", "2", "--device", "cpu"],
 }
-"""Arguments appended to the commands that a pattern matches, so that they train for less long."""
+"""Arguments that are appended to commands that match a pattern, to shorten their training."""
 
 
-def reason(line: str) -> str | None:
-    """Why a command is not run."""
-    return next((why for pattern, why in NOT_RUN.items() if re.search(pattern, line)), None)
+def find_reason(line: str) -> str | None:
+    """Returns the reason why a command is not run."""
+    return next((reason for pattern, reason in NOT_RUN.items() if re.search(pattern, line)), None)
 
 
-ALL = list(dict.fromkeys(line for page in PAGES for line in commands(page)))
+ALL_LINES = list(dict.fromkeys(line for page in PAGES for line in commands(page)))
 
 
-# Stand-ins for the files that a page takes as the reader's own.
+# Stand-ins for the reader's own files.
 
 
 def stand_ins(folder: Path) -> None:
     for name in ("configs", "examples"):
         (folder / name).symlink_to(ROOT / name)
     parts = {"train": 24, "dev": 8, "test": 9}
-    written = {"mine.arff": arff(40), "mine.xml": "<labels><label name='a'/><label name='b'/></labels>"}
-    written["texts.txt"] = "we won the match\nthe band played\n"
-    written["citations/plain.txt"] = "A. Bee. On it.\n"
-    written["texts/names.txt"] = "sport\nmusic\n"
+    contents = {"mine.arff": make_arff(40), "mine.xml": "<labels><label name='a'/><label name='b'/></labels>"}
+    contents["texts.txt"] = "we won the match\nthe band played\n"
+    contents["citations/plain.txt"] = "A. Bee. On it.\n"
+    contents["texts/names.txt"] = "sport\nmusic\n"
     words = ["rain", "wind", "sun", "snow", "ice", "fog"]
     tables = {"mails": "body,topics", "tickets": "comment,tags", "patients": "age,codes"}
     for name, head in tables.items():
         rows = [(f"no {i} of {words[i % 6]}", f"{words[i % 6]};{words[i % 5]}") for i in range(30)]
         first = [str(i) for i in range(30)] if name == "patients" else [text for text, _ in rows]
-        cells = [some.split(";")[0] if name == "tickets" else some for _, some in rows]
-        written[f"{name}.csv"] = head + "\n" + "".join(map("{},{}\n".format, first, cells))
-    written["dev.conll"] = "\n".join(
-        "".join(f"{word}\t{tag}\n" for word, tag in zip(one.words, one.tags, strict=True))
-        for one in tagged.sample_corpus("pos")["validation"][:8]
+        cells = [topics.split(";")[0] if name == "tickets" else topics for _, topics in rows]
+        contents[f"{name}.csv"] = head + "\n" + "".join(map("{},{}\n".format, first, cells))
+    contents["dev.conll"] = "\n".join(
+        "".join(f"{word}\t{tag}\n" for word, tag in zip(sentence.words, sentence.tags, strict=True))
+        for sentence in tagged.sample_corpus("pos")["validation"][:8]
     )
     for part, size in parts.items():
-        written[f"srl/{part}.conll"] = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\n" * size
-        written[f"ner/{part}.conll"] = "".join(
+        contents[f"srl/{part}.conll"] = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\n" * size
+        contents[f"ner/{part}.conll"] = "".join(
             f"Ann{chr(97 + i)}\tB-PER\nlives\tO\nin\tO\nNew\tB-LOC\nYork\tI-LOC\n\n" for i in range(size)
         )
-        written[f"pos/{part}.conllu"] = (
+        contents[f"pos/{part}.conllu"] = (
             "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tsleeps\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n" * size
         )
-        written[f"citations/{part}.txt"] = "<author> A. Bee. </author> <title> On it. </title>\n" * size
-        written[f"trees/{part}.trees"] = "".join(f"(S (NP (NN {c}at)) (VP (VBZ sits)))\n" for c in "abcdefgh"[:size])
-        written[f"table/{part}.csv"] = "x,colour,tag_a,tag_b\n1,red,0,1\n2.5,,1,0\n" + "3,blue,1,1\n" * size
-        written[f"texts/{part}.tsv"] = "the match\tsport\nthe band\tmusic\n" * size
-    for name, text in written.items():
+        contents[f"citations/{part}.txt"] = "<author> A. Bee. </author> <title> On it. </title>\n" * size
+        contents[f"trees/{part}.trees"] = "".join(f"(S (NP (NN {c}at)) (VP (VBZ sits)))\n" for c in "abcdefgh"[:size])
+        contents[f"table/{part}.csv"] = "x,colour,tag_a,tag_b\n1,red,0,1\n2.5,,1,0\n" + "3,blue,1,1\n" * size
+        contents[f"texts/{part}.tsv"] = "the match\tsport\nthe band\tmusic\n" * size
+    for name, text in contents.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     for part in parts:
@@ -136,16 +136,16 @@ def stand_ins(folder: Path) -> None:
             Image.fromarray(image).save(folder / "photos" / part / f"{name}.png")
 
 
-def arff(rows: int) -> str:
-    """Two attributes of numbers and two labels."""
+def make_arff(rows: int) -> str:
+    """Returns an ARFF file with two numeric attributes and two labels."""
     head = "@relation mine\n@attribute x numeric\n@attribute y numeric\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n"
     return head + "".join(f"{i % 5},{i % 3},{i % 2},{int(i % 3 == 0)}\n" for i in range(rows))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize("page", RUN_PAGES)
 def test_commands_run_as_printed(page: str, site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On embedded corpora of a few examples, for an epoch."""
+    """On embedded corpora with few examples, for one epoch."""
     site.install("acme", (files("docs/plugins.md") | files(page))["spen_acme.py"], module="spen_acme")
     for corpus in (citations, labels, srl, tagged):
         monkeypatch.setattr(corpus, "SIZES", {"train": 100, "validation": 30, "test": 30})
@@ -156,18 +156,18 @@ def test_commands_run_as_printed(page: str, site, tmp_path: Path, monkeypatch: p
     for name, text in files(page).items():
         Path(name).write_text(text, encoding="utf-8")
     for line in commands(page):
-        if reason(line) is None:
-            more = [word for pattern, words in SHORTER.items() if re.search(pattern, line) for word in words]
-            call(line, *more)
+        if find_reason(line) is None:
+            arguments = [word for pattern, words in SHORTER.items() if re.search(pattern, line) for word in words]
+            call(line, *arguments)
 
 
-def test_every_page_is_run_here_or_as_a_tour() -> None:
-    assert {page for page in PAGES if commands(page)} == {*RUN, "docs/rules.md", "docs/spacy.md"}
+def test_every_page_is_run_here_or_in_its_own_test() -> None:
+    assert {page for page in PAGES if commands(page)} == {*RUN_PAGES, "docs/rules.md", "docs/spacy.md"}
 
 
 @pytest.mark.parametrize("pattern", [*NOT_RUN, *SHORTER])
-def test_every_exception_is_one_of_a_command(pattern: str) -> None:
-    assert any(re.search(pattern, line) for line in ALL)
+def test_every_exception_matches_a_command(pattern: str) -> None:
+    assert any(re.search(pattern, line) for line in ALL_LINES)
 
 
 @pytest.mark.slow
@@ -175,16 +175,16 @@ def test_every_exception_is_one_of_a_command(pattern: str) -> None:
 def test_a_pretrained_encoder_has_the_rates_of_the_page(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its commands and its config, with a small encoder of as many layers in place of the one that is named."""
+    """Its commands and its config, with a small encoder that has as many layers as the named one."""
     monkeypatch.setattr(srl, "SIZES", {"train": 20, "validation": 5, "test": 5})
     monkeypatch.chdir(tmp_path)
     sizes = {"hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 4}  # bert-base-cased has as many layers
     small_bert(tmp_path / "bert", ["the", "."], num_hidden_layers=12, **sizes)
     Path("layers.jsonnet").write_text(files(page)["layers.jsonnet"], encoding="utf-8")
     [line] = [line for line in commands(page) if "encoder=bert-base-cased" in line]
-    for given in (line, "spen-run layers.jsonnet encoder=bert-base-cased"):
-        named = given.replace("encoder=bert-base-cased", f"encoder={tmp_path / 'bert'}")
-        call(named, "trainer.epochs=1", "--device", "cpu")
+    for command in (line, "spen-run layers.jsonnet encoder=bert-base-cased"):
+        local_command = command.replace("encoder=bert-base-cased", f"encoder={tmp_path / 'bert'}")
+        call(local_command, "trainer.epochs=1", "--device", "cpu")
 
 
 # All commands, run or not.
@@ -192,7 +192,7 @@ def test_a_pretrained_encoder_has_the_rates_of_the_page(
 
 @pytest.fixture(scope="module")
 def readers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what stands in for the reader's files, and the files of all pages."""
+    """A folder with stand-ins for the reader's files, and the files of all pages."""
     folder = tmp_path_factory.mktemp("readers")
     stand_ins(folder)
     for page in PAGES:
@@ -201,8 +201,8 @@ def readers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("line", ALL)
-def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPatch, readers: Path) -> None:
+@pytest.mark.parametrize("line", ALL_LINES)
+def test_every_command_exists(line: str, site, monkeypatch: pytest.MonkeyPatch, readers: Path) -> None:
     """Options and arguments are parsed by the real parser, configs evaluated and checked, make targets resolved."""
     site.install("acme", files("docs/plugins.md")["spen_acme.py"], module="spen_acme")
     words = shlex.split(line, comments=True)
@@ -212,18 +212,18 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
         subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
     elif words[0] == "pip":
         assert words[1] == "install"
-        folders = [ROOT / after for option, after in pairwise(words) if option == "-e"]
+        folders = [ROOT / path for option, path in pairwise(words) if option == "-e"]
         assert all((folder / "pyproject.toml").exists() for folder in folders)
         assert folders or words[2] == "--no-deps"
         for package in words[3:] if words[2] == "--no-deps" else ():
             extras = (ROOT / "setup.cfg").read_text(encoding="utf-8")
-            assert f"    {package}>=" in extras or any(package in some for some in PACKAGES.values())
+            assert f"    {package}>=" in extras or any(package in packages for packages in PACKAGES.values())
     elif words[:3] == ["python", "-m", "spacy"]:
         from spacy.cli._util import app
 
         command = typer.main.get_command(app).commands[words[3]]
-        known = {option for parameter in command.params for option in parameter.opts}
-        assert {word for word in words if word.startswith("--")} <= known
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options
     elif words[:2] == ["python", "-m"]:
         assert find_spec(f"{words[2]}.__main__")
     elif words[0] == "spen":
@@ -235,15 +235,15 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
 
 
 def examples_in_help(command: Any) -> Iterator[str]:
-    """Examples in the help of a command and of its subcommands."""
+    """Yields the examples in the help of a command and of its subcommands."""
     with command.make_context(command.name, [], resilient_parsing=True) as context:
-        command = context.command  # of a plugin's, the one that was imported
+        command = context.command  # the imported command, if a plugin provides it
         yield from re.findall(r"^Example: (.+)$", command.help or "", re.M)
         for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
             yield from examples_in_help(command.get_command(context, name))
 
 
-def test_the_help_of_every_command_has_an_example_that_we_have() -> None:
+def test_the_help_of_every_command_has_a_valid_example() -> None:
     [line] = examples_in_help(typer.main.get_command(run.app))
     typer.main.get_command(run.app).make_context("spen-run", shlex.split(line)[1:])
     lines = [shlex.split(line) for line in examples_in_help(typer.main.get_command(main.app))]
@@ -284,7 +284,7 @@ def parse_spen_run(words: list[str]) -> None:
     check(evaluate(path, arguments), path, Registry())
 
 
-# docs/results, whose commands need the data sets.
+# docs/results, whose commands require the data sets.
 
 RESULTS = [
     "docs/gallery.md",
@@ -293,8 +293,8 @@ RESULTS = [
 ]
 
 
-def published() -> Iterator[tuple[str, str]]:
-    """Groups of tools/results/results.yaml with the commands of their rows, as docs/results shows them."""
+def list_published() -> Iterator[tuple[str, str]]:
+    """Yields groups of tools/results/results.yaml with the commands of their rows, as docs/results shows them."""
     tool = module_of(ROOT / "tools/results/results.py")
     for name, group in yaml.safe_load((ROOT / "tools/results/results.yaml").read_text()).items():
         for row, spec in group["rows"].items():
@@ -307,31 +307,31 @@ def published() -> Iterator[tuple[str, str]]:
             yield name, f"{shlex.join(command)}   # {row}, seeds {tool._list_seeds(group, spec)}"
 
 
-def in_results() -> list[str]:
-    """Lines of blocks, and commands in a paragraph."""
+def list_result_lines() -> list[str]:
+    """Returns the lines of blocks, and the commands in paragraphs."""
     lines = [line for page in RESULTS for block in blocks(page, "") for line in block.splitlines()]
     text = "\n".join((ROOT / page).read_text() for page in RESULTS)
     return [*lines, *re.findall(r"`((?:spen|spen-run) [^`]*[/=][^`]*)`", text)]
 
 
 def test_results_show_the_commands_of_the_tool() -> None:
-    section, shown = "", set()
+    section, page_commands = "", set()
     for line in "\n".join((ROOT / page).read_text() for page in RESULTS).splitlines():
-        if found := re.match(r"#+ (\w+)$", line):
-            section = found[1]
+        if match := re.match(r"#+ (\w+)$", line):
+            section = match[1]
         if line.startswith(("spen-run", "spen decode")) and "   # " in line:
-            shown.add((section, line))
-    assert len(shown) > 50 and shown <= set(published())
+            page_commands.add((section, line))
+    assert len(page_commands) > 50 and page_commands <= set(list_published())
 
 
 def test_commands_of_results_are_checked() -> None:
-    for line in in_results():
+    for line in list_result_lines():
         words = shlex.split(line, comments=True)
         if words[0] == "spen":
             parse_spen(words[1:])
         elif words[0] == "spen-run":
-            given = typer.main.get_command(run.app).make_context("spen-run", words[1:]).params
-            path = find(Path(Path(given["config"]).stem))
-            check(evaluate(path, parse_arguments(given["arguments"])), path, Registry())
+            params = typer.main.get_command(run.app).make_context("spen-run", words[1:]).params
+            path = find(Path(Path(params["config"]).stem))
+            check(evaluate(path, parse_arguments(params["arguments"])), path, Registry())
         else:
             assert words[0] in ("python", "make")

@@ -28,14 +28,14 @@ def test_every_row_has_a_term_its_meaning_a_symbol_and_a_place() -> None:
 @pytest.mark.parametrize("name", sorted({name for name in NAMES if name[0].isupper()}))
 def test_classes_and_their_members_exist(name: str) -> None:
     cls, _, member = name.partition(".")
-    found = getattr(sp, cls) if cls in sp.__all__ else getattr(spaces, cls)
-    fields = {field.name for field in dataclasses.fields(found)} if dataclasses.is_dataclass(found) else set()
-    assert not member or hasattr(found, member) or member in fields | found.__annotations__.keys()
+    target = getattr(sp, cls) if cls in sp.__all__ else getattr(spaces, cls)
+    fields = {field.name for field in dataclasses.fields(target)} if dataclasses.is_dataclass(target) else set()
+    assert not member or hasattr(target, member) or member in fields | target.__annotations__.keys()
 
 
 @pytest.mark.parametrize("kind", ["seal", "infnet"])
 def test_plugins_that_it_names_exist(kind: str) -> None:
     registry = Registry()
     types = {name.removeprefix("core.") for key in KINDS for name in registry.names(key)}
-    named = {name for name in NAMES if name.startswith(f"{kind}.")} | {"crf", "gbi", "rerank", "ssvm", "dvn"}
-    assert named <= types and all(f"`{name}`" in PAGE.read_text() for name in named)
+    mentioned = {name for name in NAMES if name.startswith(f"{kind}.")} | {"crf", "gbi", "rerank", "ssvm", "dvn"}
+    assert mentioned <= types and all(f"`{name}`" in PAGE.read_text() for name in mentioned)

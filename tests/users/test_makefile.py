@@ -1,4 +1,4 @@
-"""The Makefile on machines that lack things: in a folder of its own, with stand-ins for Python."""
+"""The Makefile on machines that lack programs: in an empty folder, with stand-ins for Python."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from tests.loaded import ROOT
 
 PLUGINS = sorted(path.parent for path in (ROOT / "plugins").glob("spen-*/setup.cfg"))
-NEW = '#!/bin/sh\ncase $2 in *version_info*) exit 0;; esac\nmkdir -p .venv/bin && cp "$FAKE" .venv/bin/python\n'
-OLD = "#!/bin/sh\nexit 1\n"
+NEW_PYTHON = '#!/bin/sh\ncase $2 in *version_info*) exit 0;; esac\nmkdir -p .venv/bin && cp "$FAKE" .venv/bin/python\n'
+OLD_PYTHON = "#!/bin/sh\nexit 1\n"
 VENV = '#!/bin/sh\ncase "$*" in *pip*) echo "$@" >> pip.log;; *urllib*) exit 1;; esac\n'
 
 
 class Machine:
-    """A checkout with a PATH of our own."""
+    """A checkout with its own PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.root, self.bin = folder / "checkout", folder / "bin"
@@ -57,32 +57,34 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_make_without_a_python_says_what_to_do(machine: Machine) -> None:
-    machine.python("python3", OLD)
-    done = machine.make("install")
-    assert done.returncode != 0 and "not a Python of at least 3.11" in done.stderr and "make PYTHON=" in done.stderr
+def test_make_without_a_python_reports_what_to_do(machine: Machine) -> None:
+    machine.python("python3", OLD_PYTHON)
+    result = machine.make("install")
+    assert (
+        result.returncode != 0 and "not a Python of at least 3.11" in result.stderr and "make PYTHON=" in result.stderr
+    )
     assert not (machine.root / ".venv").exists()
 
 
-def test_make_takes_the_first_python_that_is_new_enough(machine: Machine) -> None:
-    machine.python("python3", OLD)
-    machine.python("python3.12", NEW)
-    done = machine.make("install")
-    assert done.returncode == 0, done.stderr
-    assert "with python3.12" in done.stdout
+def test_make_uses_the_first_python_that_is_new_enough(machine: Machine) -> None:
+    machine.python("python3", OLD_PYTHON)
+    machine.python("python3.12", NEW_PYTHON)
+    result = machine.make("install")
+    assert result.returncode == 0, result.stderr
+    assert "with python3.12" in result.stdout
 
 
-def test_make_takes_the_python_it_is_given_and_no_other(machine: Machine) -> None:
-    machine.python("python3", NEW)
-    machine.python("mine", OLD)
-    done = machine.make("install", "PYTHON=mine")
-    assert done.returncode != 0 and "mine is not a Python of at least 3.11" in done.stderr
-    machine.python("mine", NEW)
+def test_make_uses_only_the_python_that_is_named(machine: Machine) -> None:
+    machine.python("python3", NEW_PYTHON)
+    machine.python("mine", OLD_PYTHON)
+    result = machine.make("install", "PYTHON=mine")
+    assert result.returncode != 0 and "mine is not a Python of at least 3.11" in result.stderr
+    machine.python("mine", NEW_PYTHON)
     assert "with mine" in machine.make("install", "PYTHON=mine").stdout
 
 
 def test_make_installs_all_in_one_call_and_once(machine: Machine) -> None:
-    machine.python("python3", NEW)
+    machine.python("python3", NEW_PYTHON)
     assert machine.make("install").returncode == 0
     [call] = machine.pip_calls
     assert "--constraint constraints.txt" in call and "-e .[research,test]" in call
@@ -95,18 +97,18 @@ def test_make_installs_all_in_one_call_and_once(machine: Machine) -> None:
     assert len(machine.pip_calls) == 2
 
 
-def test_make_browser_takes_what_is_there_installs_it_or_says_how(machine: Machine) -> None:
-    done = machine.make("browser")
-    assert done.returncode != 0 and "sudo make browser" in done.stderr
+def test_make_browser_finds_a_browser_installs_one_or_reports_how(machine: Machine) -> None:
+    result = machine.make("browser")
+    assert result.returncode != 0 and "sudo make browser" in result.stderr
     machine.script(machine.bin / "id", "#!/bin/sh\necho 0\n")
     machine.script(machine.bin / "apt-get", '#!/bin/sh\necho "apt-get $*"\n')
-    done = machine.make("browser")
-    assert done.returncode == 0 and "apt-get install -y --no-install-recommends chromium" in done.stdout
+    result = machine.make("browser")
+    assert result.returncode == 0 and "apt-get install -y --no-install-recommends chromium" in result.stdout
     machine.script(machine.bin / "chromium-browser", "#!/bin/sh\n")
-    done = machine.make("browser")
-    assert done.returncode == 0 and "there is one" in done.stdout and "apt-get" not in done.stdout
+    result = machine.make("browser")
+    assert result.returncode == 0 and "there is one" in result.stdout and "apt-get" not in result.stdout
 
 
-def test_what_ci_runs_is_make_test_and_its_slow_part() -> None:
+def test_ci_runs_make_test_and_its_slow_part() -> None:
     script = ROOT / ".ci/run"
     assert os.access(script, os.X_OK) and script.read_text().splitlines()[-2:] == ["make test", "make test-slow"]

@@ -1,4 +1,4 @@
-"""The names that plugins may import: they cost nothing, and docs/plugins.md has the members and settings of classes."""
+"""The names that plugins may import: cheap imports, and members and settings of classes in docs/plugins.md."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARTS_OF_TASKS = (
     *("FitsDecoder", "ListsLabels", "NamesColumns", "Calibrated", "Rewards", "SharesSentences", "NamesSenses"),
     "ReadsDocs",
 )
-WRITTEN = (  # a plugin subclasses them, or is given them
+DOCUMENTED = (  # a plugin subclasses or receives them
     *(
         "Component",
         "FeatureNetwork",
@@ -76,25 +76,25 @@ WRITTEN = (  # a plugin subclasses them, or is given them
 def test_dir_lists_the_names_that_a_module_imports_at_first_use(name: str) -> None:
     module = importlib.import_module(name)
     assert set(module.__all__) <= set(dir(module))
-    assert all(getattr(module, known) is not None for known in module.__all__)
+    assert all(getattr(module, public_name) is not None for public_name in module.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = module.nonsense
 
 
-def section(heading: str) -> str:
-    """The page below a heading, up to the next of its level or above."""
+def find_section(heading: str) -> str:
+    """Returns the page's text below a heading, up to the next heading of its level or above."""
     level = len(heading) - len(heading.lstrip("#"))
     return re.split(rf"^#{{1,{level}}} ", PAGE.split(f"\n{heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def listed(heading: str) -> list[str]:
-    """The names in the first column of a section's tables."""
-    rows = re.findall(r"^\| (`[^|]*) \|", section(heading), re.MULTILINE)
+def find_names(heading: str) -> list[str]:
+    """Returns the names in the first column of a section's tables."""
+    rows = re.findall(r"^\| (`[^|]*) \|", find_section(heading), re.MULTILINE)
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
 
 
-def members(cls: Any) -> set[str]:
-    """Public attributes, fields and methods that a class itself has; a typed config's are its fields."""
+def find_members(cls: Any) -> set[str]:
+    """Returns the public attributes, fields and methods that a class itself has; for a typed config, its fields."""
     if issubclass(cls, BaseModel):
         return set(cls.__annotations__)
     names = {*vars(cls), *inspect.get_annotations(cls)}
@@ -104,8 +104,8 @@ def members(cls: Any) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
-def shown(name: str) -> set[str]:
-    """The members in the page's block of a class."""
+def find_documented_members(name: str) -> set[str]:
+    """Returns the members in the page's block of a class."""
     [block] = re.findall(rf"^    class {name}\b.*\n((?:        .*\n)+)", PAGE, re.MULTILINE)
     lines = [re.match(r"(?:def )?([\w, ]+?)(?:[(:]|$)", line.strip()) for line in block.splitlines()]
     return {name.strip() for line in lines for name in line.group(1).split(",")}
@@ -113,7 +113,7 @@ def shown(name: str) -> set[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_public_names_are_documented(module: str) -> None:
-    assert f"- `{module}`: " in section("## Public names")
+    assert f"- `{module}`: " in find_section("## Public names")
     assert f"<!-- names of {module} -->" in (ROOT / "docs/api.md").read_text()
     names = MODULES[module].__all__
     assert len(set(names)) == len(names)
@@ -124,60 +124,62 @@ def test_public_names_are_documented(module: str) -> None:
 
 
 def test_the_checks_are_in_the_table() -> None:
-    assert sorted(listed("### `spen_plugins.testing`")) == sorted(testing.__all__)
+    assert sorted(find_names("### `spen_plugins.testing`")) == sorted(testing.__all__)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("name", DOCUMENTED)
 def test_the_page_has_every_member_of_a_class(name: str) -> None:
-    assert shown(name) == members(getattr(sp, name))
+    assert find_documented_members(name) == find_members(getattr(sp, name))
 
 
 def test_every_base_class_of_a_hook_has_a_block() -> None:
-    assert {kind.base[1] for kind in KINDS.values() if kind.base} <= set(WRITTEN)
+    assert {kind.base[1] for kind in KINDS.values() if kind.base} <= set(DOCUMENTED)
 
 
 def test_the_settings_are_those_of_the_classes() -> None:
-    """Class attributes of what a plugin subclasses, with their defaults."""
+    """Class attributes of the classes that plugins subclass, with their defaults."""
     bases = ("Component", "FeatureNetwork", "InferenceNet", "Energy", "EnergyLoss", "CostNet", "Trainer", "Task")
-    wanted = {}
+    settings = {}
     for base in (*bases, *PARTS_OF_TASKS, "OutputSpace", "Proposal"):
         cls = getattr(sp, base)
-        own = {field.name for field in fields(cls)} if is_dataclass(cls) else set()  # an instance's, no class's
-        for name in members(cls) & vars(cls).keys() - own:
+        field_names = (
+            {field.name for field in fields(cls)} if is_dataclass(cls) else set()
+        )  # of instances, not of the class
+        for name in find_members(cls) & vars(cls).keys() - field_names:
             value = vars(cls)[name]
             if not callable(value) and not isinstance(value, (property, cached_property, classmethod)):
-                wanted[f"{base}.{name}"] = value
-    rows = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*?) \|", section("## Settings"), re.MULTILINE))
-    for name, value in wanted.items():
+                settings[f"{base}.{name}"] = value
+    rows = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*?) \|", find_section("## Settings"), re.MULTILINE))
+    for name, value in settings.items():
         assert name in rows, f"docs/plugins.md lacks the setting {name}"
         assert rows[name].strip("`") == repr(value).replace("'", '"'), name
-    for name in rows.keys() - wanted.keys():
+    for name in rows.keys() - settings.keys():
         cls, _, member = name.partition(".")
-        assert member in members(getattr(sp, cls)), f"there is no {name}"
+        assert member in find_members(getattr(sp, cls)), f"there is no {name}"
 
 
 @pytest.mark.parametrize("name", [name for name in testing.__all__ if name.startswith("check_")])
-def test_checks_are_called_as_the_page_says(name: str) -> None:
-    [parameters] = re.findall(rf"`{name}\((.*?)\)`:", section("### `spen_plugins.testing`"))
+def test_checks_have_the_signatures_on_the_page(name: str) -> None:
+    [parameters] = re.findall(rf"`{name}\((.*?)\)`:", find_section("### `spen_plugins.testing`"))
     signature = inspect.signature(getattr(testing, name))
-    plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
-    assert f"({parameters})" == str(inspect.Signature(plain))
+    unannotated = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    assert f"({parameters})" == str(inspect.Signature(unannotated))
 
 
-def test_importing_what_hooks_need_imports_nothing_else() -> None:
+def test_importing_the_names_for_hooks_imports_nothing_heavy() -> None:
     heavy = {"torch", "numpy", "pydantic", "transformers", "rich", "matplotlib"}
     modules = ", ".join(name for name in MODULES if not name.endswith("testing"))
     code = f"import sys, {modules}; from spen_plugins import Classes, Functions, hookimpl; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert not heavy & set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not heavy & set(process.stdout.split())
 
 
-def test_the_root_shows_the_parts_of_an_experiment_and_little_else() -> None:
+def test_the_root_has_few_modules_beyond_the_parts_of_an_experiment() -> None:
     assert len([path for path in (ROOT / "spen_plugins").glob("*.py") if path.stem != "__init__"]) <= 16
 
 
-def test_plugins_use_public_names_alone() -> None:
-    """Type checkers' imports too, which the import contract leaves out; also in the tutorial and in a test's plugin."""
+def test_plugins_use_only_public_names() -> None:
+    """Includes imports for type checkers, which the import contract ignores, the tutorial, and a test's plugin."""
     for folder in ("plugins", "docs/tutorial", "tests/testing/stranger"):
         for path in (path for path in (ROOT / folder).rglob("*.py") if "build" not in path.parts):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -189,5 +191,5 @@ def test_plugins_use_public_names_alone() -> None:
                     modules = {alias.name for alias in node.names if alias.name.startswith("spen_plugins")}
                     assert modules <= MODULES.keys(), path
                 elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                    known = {"sp": sp, "testing": testing}.get(node.value.id)
-                    assert known is None or node.attr in known.__all__, f"{path}: {node.attr}"
+                    namespace = {"sp": sp, "testing": testing}.get(node.value.id)
+                    assert namespace is None or node.attr in namespace.__all__, f"{path}: {node.attr}"

@@ -1,4 +1,4 @@
-"""README and docs: their Python is run, their example plugin installed; test_commands.py runs their commands."""
+"""README and docs: runs their Python and installs their example plugin; test_commands.py runs their commands."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROO
 
 @pytest.fixture(params=["README.md", "docs/plugins.md"])
 def acme(request, site) -> str:
-    """The page's example plugin, installed under the name and module its packaging says; the page."""
-    shown = files(request.param)
-    packaging = shown["entry point" if request.param == "README.md" else "pyproject.toml"]
+    """A page, whose example plugin is installed under the name and module in its packaging."""
+    page_files = files(request.param)
+    packaging = page_files["entry point" if request.param == "README.md" else "pyproject.toml"]
     [(name, module)] = tomllib.loads(packaging)["project"]["entry-points"]["spen_plugins"].items()
-    site.install(name, shown[f"{module}.py"], module=module)
+    site.install(name, page_files[f"{module}.py"], module=module)
     return request.param
 
 
@@ -83,12 +83,12 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
 
 @pytest.mark.slow
 def test_python_on_arrays_runs(tmp_path: Path, monkeypatch) -> None:
-    """The section's blocks, in order and in one namespace, for an epoch each."""
+    """Runs the section's blocks in order and in one namespace, for one epoch each."""
 
-    def shorter(config, arguments):
+    def evaluate_short(config, arguments):
         return evaluate(config, {**arguments, "trainer.epochs": "1", "trainer.epoch_updates": "1"})
 
-    monkeypatch.setattr(training, "evaluate", shorter)
+    monkeypatch.setattr(training, "evaluate", evaluate_short)
     monkeypatch.setattr(labels, "SIZES", {"train": 40, "validation": 20, "test": 20})
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs/arrays.md").read_text().split("\n## In Python, on arrays\n")[1].split("\n## ")[0]
@@ -98,14 +98,14 @@ def test_python_on_arrays_runs(tmp_path: Path, monkeypatch) -> None:
     assert names["classifier"].get_params()["method"] == "nce"
 
 
-def test_python_of_the_docs_is_python() -> None:
+def test_python_in_the_docs_compiles() -> None:
     for page in PAGES:
         for block in blocks(page, "python"):
             compile(block, str(page), "exec")
 
 
-def test_the_plain_script_of_seal_runs_as_it_stands(capsys: pytest.CaptureFixture) -> None:
-    """Both nets learn: far better than chance on unseen rows, and gold has a lower energy than its opposite."""
+def test_the_plain_script_of_seal_runs_unchanged(capsys: pytest.CaptureFixture) -> None:
+    """Both nets learn: predictions on unseen rows beat chance, and gold has a lower energy than its opposite."""
     names: dict = {"__name__": "__main__"}
     with torch.random.fork_rng():
         exec(compile(files("docs/plain_seal.md")["plain_seal.py"], "plain_seal.py", "exec"), names)
@@ -113,8 +113,8 @@ def test_the_plain_script_of_seal_runs_as_it_stands(capsys: pytest.CaptureFixtur
     assert len(printed) == 10 and float(printed[-1].split()[-1]) > 0.65
     x, y, energy = names["x"][500:], names["y"][500:], names["seal"].energy.eval()
     with torch.no_grad():
-        lower = energy(x, y.unsqueeze(1)) < energy(x, 1 - y.unsqueeze(1))
-    assert lower.float().mean() > 0.8
+        is_lower = energy(x, y.unsqueeze(1)) < energy(x, 1 - y.unsqueeze(1))
+    assert is_lower.float().mean() > 0.8
     assert not names["seal"].task.training and names["seal"].predict(x).unique().tolist() == [0, 1]
 
 
@@ -123,7 +123,7 @@ def test_the_config_in_the_docs_is_an_experiment() -> None:
     check(json.loads(block), "docs/configs.md", Registry())
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_have_targets() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
@@ -134,7 +134,7 @@ HOOKS = [name for name, value in vars(hookspecs).items() if inspect.isfunction(v
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_docs_have_every_hook(hook: str) -> None:
-    """A heading with the signature, and below it the base class with every method a plugin may write."""
+    """A heading has the signature, and below it is the base class with every method that a plugin may write."""
     text = (ROOT / "docs/plugins.md").read_text()
     [(key, kind)] = [(key, kind) for key, kind in KINDS.items() if kind.hook == hook]
     if kind.base is None:
@@ -146,11 +146,11 @@ def test_docs_have_every_hook(hook: str) -> None:
     section = text.split(heading, 1)[1].split("\n### ", 1)[0]
     assert f"Config key `{key}`" in section and f"class {base.__name__}(" in section
     for name in getattr(base, "__abstractmethods__", ()) or ("forward",):
-        written = re.sub(r"\bself, ", "", str(inspect.signature(getattr(base, name))).replace("'", ""))
-        shown, *_ = re.findall(rf"def {name}(\(.*?\)(?: -> \S.*?)?)(?:  |$)", section, re.MULTILINE)
-        assert re.sub(r"\bself, |\bself", "", shown).strip() == re.sub(r"\(self\)", "()", written), name
+        expected = re.sub(r"\bself, ", "", str(inspect.signature(getattr(base, name))).replace("'", ""))
+        signature, *_ = re.findall(rf"def {name}(\(.*?\)(?: -> \S.*?)?)(?:  |$)", section, re.MULTILINE)
+        assert re.sub(r"\bself, |\bself", "", signature).strip() == re.sub(r"\(self\)", "()", expected), name
 
 
-def test_docs_have_no_hook_that_is_gone() -> None:
-    headed = re.findall(r"^### `(\w+)\(", (ROOT / "docs/plugins.md").read_text(), re.MULTILINE)
-    assert sorted(headed) == sorted(HOOKS)
+def test_docs_have_no_removed_hook() -> None:
+    documented = re.findall(r"^### `(\w+)\(", (ROOT / "docs/plugins.md").read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted(HOOKS)

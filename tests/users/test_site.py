@@ -1,4 +1,4 @@
-"""`make docs`: a site without warnings, with every public name, that loads nothing from elsewhere."""
+"""`make docs`: a site without warnings, with every public name, that loads nothing from other sites."""
 
 from __future__ import annotations
 
@@ -32,52 +32,52 @@ def reference() -> dict[str, str]:
 def test_the_site(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, env=quiet)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, env=quiet)
+    assert process.returncode == 0, process.stdout + process.stderr
     for page, packages in PACKAGES.items():
         api = (tmp_path / page / "index.html").read_text(encoding="utf-8")
         for package in packages:
-            for name in {*import_module(package).__all__} - {"spen_rules"}:  # the hook that its package is named after
+            for name in {*import_module(package).__all__} - {"spen_rules"}:  # a hook with its package's name
                 assert name.startswith("_") or f'id="{package}.{name}"' in api, name
     for notebook in (ROOT / "docs/notebooks").glob("*.ipynb"):
         page = (tmp_path / "notebooks" / notebook.stem / "index.html").read_text(encoding="utf-8")
         assert f'href="../{notebook.name}"' in page and (tmp_path / "notebooks" / notebook.name).exists()
         assert 'class="highlight"' in page
     for page in tmp_path.rglob("*.html"):
-        loaded = re.findall(r"<(?:link|script|img)\b[^>]*?(?:href|src)=\"(https?:[^\"]*)", page.read_text("utf-8"))
-        assert not loaded, f"{page}: {loaded}"
+        urls = re.findall(r"<(?:link|script|img)\b[^>]*?(?:href|src)=\"(https?:[^\"]*)", page.read_text("utf-8"))
+        assert not urls, f"{page}: {urls}"
 
 
 def test_the_site_has_every_page(reference: dict[str, str]) -> None:
-    def pages(entry: object) -> list[str]:
+    def list_pages(entry: object) -> list[str]:
         if isinstance(entry, str):
             return [entry]
-        return [page for part in (entry.values() if isinstance(entry, dict) else entry) for page in pages(part)]
+        return [page for part in (entry.values() if isinstance(entry, dict) else entry) for page in list_pages(part)]
 
-    text = re.sub(r"!!\S+ ?", "", (ROOT / "mkdocs.yml").read_text())  # tags of mkdocs' own
-    written = ["index.md", *(path.name for path in (ROOT / "docs").glob("*.md"))]
-    written += [f"reference/{name}.md" for name in reference]
+    text = re.sub(r"!!\S+ ?", "", (ROOT / "mkdocs.yml").read_text())  # mkdocs' own tags
+    sources = ["index.md", *(path.name for path in (ROOT / "docs").glob("*.md"))]
+    sources += [f"reference/{name}.md" for name in reference]
     notebooks = [f"notebooks/{path.stem}.md" for path in (ROOT / "docs/notebooks").glob("*.ipynb")]
     results = [f"results/{path.name}" for path in (ROOT / "docs/results").glob("*.md")]
-    assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted([*written, *notebooks, *results])
+    assert sorted(list_pages(yaml.safe_load(text)["nav"])) == sorted([*sources, *notebooks, *results])
     for page, packages in PACKAGES.items():
         assert re.findall(r"<!-- names of (\S+) -->", (ROOT / f"docs/{page}.md").read_text()) == list(packages)
 
 
 @pytest.mark.parametrize("name", summaries())
 def test_the_reference_has_every_argument_of_a_config(name: str, reference: dict[str, str]) -> None:
-    """Guides have those that a reader chooses; here is each with its default and its documentation."""
+    """Guides describe the arguments that readers choose; the reference has all, with defaults and documentation."""
     section = reference["configs"].split(f"\n## `{name}`\n")[1].split("\nKeys by default:")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| \S.*? \| (.*) \|$", section, re.MULTILINE))
     assert {parameter.name for parameter in parameters(find(Path(name)))} <= rows.keys() and all(rows.values())
 
 
 def test_the_gallery_has_every_figure() -> None:
-    shown = re.findall(r"!\[([^]]*)\]\(figures/([^)]+)\)", (ROOT / "docs/gallery.md").read_text())
-    assert sorted(name for _, name in shown) == sorted(path.name for path in (ROOT / "docs/figures").iterdir())
+    figures = re.findall(r"!\[([^]]*)\]\(figures/([^)]+)\)", (ROOT / "docs/gallery.md").read_text())
+    assert sorted(name for _, name in figures) == sorted(path.name for path in (ROOT / "docs/figures").iterdir())
 
 
-def test_every_image_has_a_text_in_its_place() -> None:
+def test_every_image_has_an_alternative_text() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for text, name in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", page.read_text()):
             assert len(text.split()) > 2, f"{page.name}: {name}"

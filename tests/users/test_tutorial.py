@@ -1,4 +1,4 @@
-"""docs/tutorial.md: the page has the files of docs/tutorial, which are installed, keep the contracts and train."""
+"""docs/tutorial.md shows the files of docs/tutorial, which can be installed, keep the contracts and train."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILES = [path for pattern in ("*.*", "spen_morphs/*.py") for path in sorted(FOLD
 
 @pytest.fixture
 def plugin(site) -> Path:
-    """The folder's package, as pip would have installed it."""
+    """The folder's package, installed as by pip."""
     shutil.copytree(FOLDER / "spen_morphs", site.path / "spen_morphs", ignore=shutil.ignore_patterns("__pycache__"))
     project = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]
     [(name, module)] = project["entry-points"]["spen_plugins"].items()
@@ -43,15 +43,15 @@ def plugin(site) -> Path:
     return site.path
 
 
-def test_the_page_has_every_file_as_it_is() -> None:
-    shown = files(PAGE)
-    assert sorted(shown) == sorted(path.relative_to(FOLDER).as_posix() for path in FILES)
-    for name, text in shown.items():
+def test_the_page_has_every_file_unchanged() -> None:
+    page_files = files(PAGE)
+    assert sorted(page_files) == sorted(path.relative_to(FOLDER).as_posix() for path in FILES)
+    for name, text in page_files.items():
         assert text == (FOLDER / name).read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize("name", re.findall(r"^def (test_\w+)", (FOLDER / "test_morphs.py").read_text(), re.MULTILINE))
-def test_its_own_tests_pass(plugin: Path, tmp_path: Path, name: str) -> None:
+def test_the_tests_of_the_tutorial_pass(plugin: Path, tmp_path: Path, name: str) -> None:
     tests = module_of(FOLDER / "test_morphs.py")
     values: dict[str, Any] = {"tmp_path": tmp_path, "task": tests.task.__wrapped__(tmp_path)}
     function = getattr(tests, name)
@@ -59,7 +59,7 @@ def test_its_own_tests_pass(plugin: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_its_experiment_trains(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In both stages, in a folder that isn't ours."""
+    """In both stages, in a folder outside the checkout."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(FOLDER / "morphs.jsonnet", tmp_path)
     call("spen make-morphs words")
@@ -81,13 +81,13 @@ def test_its_experiment_trains(plugin: Path, tmp_path: Path, monkeypatch: pytest
     shutil.rmtree("run")
     for pipeline in (nlp, spacy.load("pipeline")):
         docs = list(pipeline.pipe([" ".join(words), "", words[1]]))
-        found = [Doc(pipeline.vocab).from_bytes(doc.to_bytes())._.spen_predictions["spen_task"] for doc in docs]
-        assert found == [answers, [], answers[1:]]
+        predictions = [Doc(pipeline.vocab).from_bytes(doc.to_bytes())._.spen_predictions["spen_task"] for doc in docs]
+        assert predictions == [answers, [], answers[1:]]
 
 
 @pytest.mark.slow
 def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
-    """Installed by pip, in processes and a folder of its own; the words are so easy that any net learns them."""
+    """Installed by pip, in separate processes and an empty folder; the words are so easy that any net learns them."""
     target, folder = tmp_path / "site", tmp_path / "folder"
     folder.mkdir()
     source = shutil.copytree(FOLDER, tmp_path / "source", ignore=shutil.ignore_patterns("__pycache__"))
@@ -99,24 +99,24 @@ def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
     for line in commands(PAGE):
         program, *words = shlex.split(line)
         code = start.format({"spen": "main", "spen-run": "run"}[program], program)
-        more = ["--device", "cpu"] if program == "spen-run" else []
-        done = subprocess.run(
-            [sys.executable, "-c", code, *words, *more],
+        options = ["--device", "cpu"] if program == "spen-run" else []
+        process = subprocess.run(
+            [sys.executable, "-c", code, *words, *options],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": path},
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        assert process.returncode == 0, f"{line}\n{process.stdout}{process.stderr}"
     metrics = sp.RunFolder.open(folder / "runs/morphs").metrics()
     assert metrics["test"]["exact_match"] > 0.6
-    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(io.StringIO()) as said:
-        patched.syspath_prepend(str(target))
-        patched.chdir(folder)
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as stream:
+        patch.syspath_prepend(str(target))
+        patch.chdir(folder)
         for block in blocks(PAGE, "python"):
             if block not in files(PAGE).values():
                 exec(compile(block, "docs/tutorial.md", "exec"), {})
-    assert said.getvalue().count("'morphs'") == 2 and said.getvalue().count("['gul', 'ler', 'im']") == 2
+    assert stream.getvalue().count("'morphs'") == 2 and stream.getvalue().count("['gul', 'ler', 'im']") == 2
     [shard] = (folder / "annotated").glob("*.jsonl")
     rows = [json.loads(line) for line in shard.read_text(encoding="utf-8").splitlines()]
     assert all("".join(row["spen_predictions"]["spen_task"][0]["morphs"]) == row["text"] for row in rows)

@@ -117,9 +117,7 @@ class TokenisedText:
         if not self._places:
             return predictions
         rows = examples.rows if isinstance(examples, FileExamples) else range(len(self._places))
-        return [
-            add_characters(prediction, self._places[row]) for prediction, row in zip(predictions, rows, strict=True)
-        ]
+        return [add_characters(answer, self._places[row]) for answer, row in zip(predictions, rows, strict=True)]
 
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """The positions of each sentence's predicates, from 0."""

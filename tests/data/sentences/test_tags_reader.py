@@ -232,9 +232,9 @@ def test_a_part_of_speech_without_a_value_is_warned_of(tmp_path):
     path = tmp_path / "a.conllu"
     path.write_text("1\tAnna\t_\tPROPN\t_\tCase=Nom\t0\t_\t_\t_\n2\tlebt\t_\t_\tVVFIN\t_\t1\t_\t_\t_\n")
     for field in (None, "xpos", "upos+xpos"):
-        warnings = [note for note in tagger(path, tags=field).notes() if "no value, and learned as a tag" in note]
+        warnings = [note for note in load_tagger(path, tags=field).notes() if "no value, and learned as a tag" in note]
         assert warnings[0].startswith(f"warning: 1 of 2 tags in {path} are '_'")
-    assert not any("'_'" in note for note in tagger(path, tags="feats").notes())
+    assert not any("'_'" in note for note in load_tagger(path, tags="feats").notes())
 
 
 def test_a_file_whose_tags_are_all_unknown_is_rejected(tmp_path):

@@ -1,4 +1,4 @@
-"""`spen annotate`: rows of every format, resumed jobs, refused changes, documents that fail, engines."""
+"""`spen annotate`: rows of every format, resumed jobs, rejected changes, documents that fail, engines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Annotate = Callable[..., list[dict[str, Any]]]
 
 
 @Language.component("test_annotate_fails", assigns=["doc._.test_length"])
-def fails(doc: Doc) -> Doc:
+def annotate_length(doc: Doc) -> Doc:
     if "explode" in doc.text:
         raise ValueError("it exploded")
     doc._.test_length = {"words": len(doc)}
@@ -61,7 +61,7 @@ def fails(doc: Doc) -> Doc:
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rules for names, sentences, and a component that can fail."""
+    """A pipeline of rules for names and sentences, with a component that can fail."""
     if not Doc.has_extension("test_length"):
         Doc.set_extension("test_length", default=None)
     nlp = spacy.blank("en")
@@ -74,7 +74,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True, scope="module")
 def loaded_once() -> Iterator[None]:
-    """Loading a pipeline takes longer than all else here."""
+    """Caches loaded pipelines: loading takes most of the time of these tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Pipeline, "load", cache(Pipeline.load))
         yield
@@ -86,10 +86,10 @@ def rows(pipeline: Path, tmp_path: Path) -> Annotate:
 
     def run(*inputs: Path, out: str = "out", **options: Any) -> list[dict[str, Any]]:
         folder = tmp_path / out
-        done = invoke(pipeline, *inputs, out=folder, **options)
-        assert done.exit_code == 0, done.output
+        result = invoke(pipeline, *inputs, out=folder, **options)
+        assert result.exit_code == 0, result.output
         if options.get("to") == "jsonl":
-            return [row for path in sorted(folder.glob("*.jsonl")) for row in lines_of(path.read_text("utf-8"))]
+            return [row for path in sorted(folder.glob("*.jsonl")) for row in parse_lines(path.read_text("utf-8"))]
         return [row for path in sorted(folder.glob("*.parquet")) for row in parquet.read_table(path).to_pylist()]
 
     return run
@@ -100,18 +100,18 @@ def invoke(pipeline: object, *inputs: object, out: Path, **options: Any) -> Any:
     return CliRunner().invoke(app, ["annotate", str(pipeline), *map(str, inputs), "--out", str(out), *words])
 
 
-def lines_of(text: str) -> list[dict[str, Any]]:
-    """The rows of JSON lines, which must be strict JSON."""
+def parse_lines(text: str) -> list[dict[str, Any]]:
+    """Returns the rows of JSON lines, which must be strict JSON."""
     return [json.loads(line, parse_constant=pytest.fail) for line in text.removesuffix("\n").split("\n")]
 
 
-def refused(*arguments: Any, **options: Any) -> str:
-    done = invoke(*arguments, **options)
-    assert done.exit_code in (1, 2) and isinstance(done.exception, SystemExit), done.output
-    return " ".join(done.output.split())
+def get_error(*arguments: Any, **options: Any) -> str:
+    result = invoke(*arguments, **options)
+    assert result.exit_code in (1, 2) and isinstance(result.exception, SystemExit), result.output
+    return " ".join(result.output.split())
 
 
-def text_file(folder: Path, texts: list[str] = TEXTS) -> Path:
+def write_text_file(folder: Path, texts: list[str] = TEXTS) -> Path:
     (path := folder / "corpus.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return path
 
@@ -119,7 +119,7 @@ def text_file(folder: Path, texts: list[str] = TEXTS) -> Path:
 # Formats.
 
 
-def test_whole_numbers_stay_what_they_are() -> None:
+def test_whole_numbers_are_kept_exactly() -> None:
     large = 2**53 + 1
     assert fields.as_columns({"id": large, "n": 3}, {"id": "double", "n": "double"}, {"id": "id", "n": "n"}) == {
         "n": 3,
@@ -129,10 +129,10 @@ def test_whole_numbers_stay_what_they_are() -> None:
 
 
 @pytest.mark.parametrize("size", ["nan", "inf", "0", "-1", "5000"])
-def test_a_shard_has_a_size(size: str, tmp_path: Path) -> None:
+def test_invalid_shard_sizes_are_rejected(size: str, tmp_path: Path) -> None:
     spacy.blank("en").to_disk(tmp_path / "blank")
-    said = refused(tmp_path / "blank", text_file(tmp_path), out=tmp_path / "out", shard_size=size)
-    assert "--shard-size: found" in said and "more than 0, at most 1024" in said
+    message = get_error(tmp_path / "blank", write_text_file(tmp_path), out=tmp_path / "out", shard_size=size)
+    assert "--shard-size: found" in message and "more than 0, at most 1024" in message
 
 
 def test_numbers_that_are_not_json_are_null(tmp_path: Path) -> None:
@@ -156,30 +156,30 @@ def test_a_row_has_what_the_pipeline_sets(rows: Annotate, tmp_path: Path) -> Non
     assert (other["input_row"], other["sentence_starts"], other["ents"]) == (4, [0, 11], [])
 
 
-def test_formats_say_the_same(rows: Annotate, tmp_path: Path, pipeline: Path) -> None:
-    wanted = rows(text_file(tmp_path))
+def test_all_formats_give_the_same_rows(rows: Annotate, tmp_path: Path, pipeline: Path) -> None:
+    expected = rows(write_text_file(tmp_path))
     (tmp_path / "a.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in TEXTS))
     parquet.write_table(pa.table({"text": TEXTS}), tmp_path / "a.parquet", row_group_size=2)
     nlp = spacy.blank("en")
     DocBin(docs=map(nlp.make_doc, TEXTS)).to_disk(tmp_path / "a.spacy")
     for suffix in ("jsonl", "parquet", "spacy"):
-        found = rows(tmp_path / f"a.{suffix}", out=suffix, shard_size=0.00003)
-        for row, one in zip(found, wanted, strict=True):
+        output_rows = rows(tmp_path / f"a.{suffix}", out=suffix, shard_size=0.00003)
+        for row, expected_row in zip(output_rows, expected, strict=True):
             row.pop("other_fields", None)
-            assert row == one | {"input_file": str(tmp_path / f"a.{suffix}")}
+            assert row == expected_row | {"input_file": str(tmp_path / f"a.{suffix}")}
         assert len(list((tmp_path / suffix).glob("shard-*"))) > 2
-    done = invoke(pipeline, tmp_path / "a.jsonl", out=tmp_path / "docs", to="docbin")
-    assert done.exit_code == 0, done.output
+    result = invoke(pipeline, tmp_path / "a.jsonl", out=tmp_path / "docs", to="docbin")
+    assert result.exit_code == 0, result.output
     docs = list(DocBin().from_disk(tmp_path / "docs/shard-000000.spacy").get_docs(nlp.vocab))
     assert [doc.text for doc in docs] == TEXTS
-    assert [[e.text for e in doc.ents] for doc in docs] == [[e["text"] for e in row["ents"]] for row in wanted]
+    assert [[e.text for e in doc.ents] for doc in docs] == [[e["text"] for e in row["ents"]] for row in expected]
     assert docs[1].user_data["spen_input"]["row"] == 2
 
 
 ROWS = [{"text": text, "id": str(number)} for number, text in enumerate([*TEXTS, 'two\nlines, "quoted"; and more'])]
 
 
-def as_csv(separator: str) -> str:
+def format_csv(separator: str) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, ["id", "text"], delimiter=separator, lineterminator="\r\n")
     writer.writeheader()
@@ -193,9 +193,9 @@ def as_csv(separator: str) -> str:
         ("a.json", json.dumps(ROWS, indent=1)),
         ("lines.json", "\n".join(map(json.dumps, ROWS))),
         ("texts.json", json.dumps([row["text"] for row in ROWS])),
-        ("a.csv", as_csv(",")),
-        ("b.csv", as_csv(";")),
-        ("b.csv", as_csv("|")),
+        ("a.csv", format_csv(",")),
+        ("b.csv", format_csv(";")),
+        ("b.csv", format_csv("|")),
         ("a.jsonl", "\n".join(map(json.dumps, ROWS))),
         ("a.txt", "\n".join(TEXTS)),
     ],
@@ -206,14 +206,14 @@ def test_documents_of_each_format_in_pieces_of_any_size(tmp_path: Path, name: st
     path.write_bytes(gzip.compress(content.encode()) if end else content.encode())
     kind, [source], _ = find_sources([str(path)])
     reading, vocab = Reading(kind, "line", "text"), spacy.blank("en").vocab
-    wanted = TEXTS if name == "a.txt" else [row["text"] for row in ROWS]
+    expected = TEXTS if name == "a.txt" else [row["text"] for row in ROWS]
     for size in (1, 30, 100, 10**6):
         pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
-        found = [document for piece in pieces for document in reading.read(piece, vocab)]
-        assert [document.text for document in found] == wanted and len(pieces) > (size == 1)
+        documents = [document for piece in pieces for document in reading.read(piece, vocab)]
+        assert [document.text for document in documents] == expected and len(pieces) > (size == 1)
         if kind != "text" and name != "texts.json":
-            assert [document.fields for document in found] == [{"id": row["id"]} for row in ROWS]
-        assert [d.row for d in found] == [n + (kind == "csv") for n in range(1, len(wanted) + 1)]
+            assert [document.fields for document in documents] == [{"id": row["id"]} for row in ROWS]
+        assert [d.row for d in documents] == [n + (kind == "csv") for n in range(1, len(expected) + 1)]
 
 
 def test_csv_and_json_become_rows(rows: Annotate, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_csv_and_json_become_rows(rows: Annotate, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "wanted"),
+    ("name", "content", "message"),
     [
         (
             "a.csv",
@@ -250,9 +250,9 @@ def test_csv_and_json_become_rows(rows: Annotate, tmp_path: Path) -> None:
         ("a.csv", b"text\n\xff\n", "a byte that is not UTF-8"),
     ],
 )
-def test_damaged_files_are_named(pipeline: Path, tmp_path: Path, name: str, content: bytes, wanted: str) -> None:
+def test_damaged_files_are_named(pipeline: Path, tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (path := tmp_path / name).write_bytes(content)
-    assert wanted in refused(pipeline, path, out=tmp_path / "out")
+    assert message in get_error(pipeline, path, out=tmp_path / "out")
 
 
 def test_a_header_may_have_any_printable_or_blank_mark(rows: Annotate, tmp_path: Path) -> None:
@@ -261,23 +261,23 @@ def test_a_header_may_have_any_printable_or_blank_mark(rows: Annotate, tmp_path:
     assert (row["text"], row["two\nlines"], row["no\u00a0break"]) == ("Anna", "1", "2")
 
 
-def test_values_of_parquet_that_python_does_not_have_are_rows_with_errors(
+def test_values_of_parquet_that_python_lacks_are_rows_with_errors(
     rows: Annotate, pipeline: Path, tmp_path: Path
 ) -> None:
-    bad = pa.array([b"Anna", b"\xff", b"Bob"], pa.binary())
-    far = pa.array([0, 0, 10**15], pa.timestamp("s"))
-    zone = pa.array([None, 0, None], pa.timestamp("us", "Nowhere/Land"))
+    damaged_texts = pa.array([b"Anna", b"\xff", b"Bob"], pa.binary())
+    far_times = pa.array([0, 0, 10**15], pa.timestamp("s"))
+    zoned_times = pa.array([None, 0, None], pa.timestamp("us", "Nowhere/Land"))
     for name, table in {
-        "text": {"text": pa.Array.from_buffers(pa.string(), 3, bad.buffers())},
-        "year": {"text": ["Anna", "x", "Bob"], "at": far},
-        "zone": {"text": ["Anna", "x", "Bob"], "at": zone},
+        "text": {"text": pa.Array.from_buffers(pa.string(), 3, damaged_texts.buffers())},
+        "year": {"text": ["Anna", "x", "Bob"], "at": far_times},
+        "zone": {"text": ["Anna", "x", "Bob"], "at": zoned_times},
     }.items():
         parquet.write_table(pa.table(table), path := tmp_path / f"{name}.parquet")
         number = 2 if name == "year" else 1
-        found = rows(path, out=name, errors="keep")
-        assert [row["error"] is not None for row in found] == [n == number for n in range(3)], name
-        assert f"{path}:{number + 1}: found a value in column" in found[number]["error"]
-        assert f"{path}:{number + 1}: found a value" in refused(pipeline, path, out=tmp_path / f"stop-{name}")
+        output_rows = rows(path, out=name, errors="keep")
+        assert [row["error"] is not None for row in output_rows] == [n == number for n in range(3)], name
+        assert f"{path}:{number + 1}: found a value in column" in output_rows[number]["error"]
+        assert f"{path}:{number + 1}: found a value" in get_error(pipeline, path, out=tmp_path / f"stop-{name}")
 
 
 def test_a_docbin_that_lacks_a_string_has_one_damaged_doc(rows: Annotate, tmp_path: Path) -> None:
@@ -292,25 +292,25 @@ def test_a_docbin_that_lacks_a_string_has_one_damaged_doc(rows: Annotate, tmp_pa
 def test_the_output_may_lie_in_the_input(pipeline: Path, tmp_path: Path) -> None:
     (corpus := tmp_path / "corpus").mkdir()
     parquet.write_table(pa.table({"text": TEXTS}), corpus / "a.parquet")
-    for named in (corpus, corpus, corpus / "**/*.parquet"):
-        done = invoke(pipeline, named, out=corpus / "one")
-        assert done.exit_code == 0, done.output
+    for pattern in (corpus, corpus, corpus / "**/*.parquet"):
+        result = invoke(pipeline, pattern, out=corpus / "one")
+        assert result.exit_code == 0, result.output
     assert len(parquet.read_table(corpus / "one")) == len(TEXTS)
     assert [source.name for source in find_sources([str(corpus)])[1]] == [str(corpus / "a.parquet")]
-    assert find_sources([str(corpus / "one")])[0] == "parquet"  # named by itself it is input
-    assert "and no _plan.json; expected an empty or a new folder" in refused(pipeline, corpus, out=corpus)
+    assert find_sources([str(corpus / "one")])[0] == "parquet"  # as an explicit argument it is input
+    assert "and no _plan.json; expected an empty or a new folder" in get_error(pipeline, corpus, out=corpus)
 
 
-def test_a_file_name_that_is_not_utf_8_is_refused(pipeline: Path, tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf_8_is_rejected(pipeline: Path, tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"a\xff.txt")
     path.write_text("Anna\n")
-    assert "a\\udcff.txt': found a name that is not UTF-8" in refused(pipeline, tmp_path, out=tmp_path / "out")
+    assert "a\\udcff.txt': found a name that is not UTF-8" in get_error(pipeline, tmp_path, out=tmp_path / "out")
 
 
-def test_packages_that_are_no_pipelines_are_refused(tmp_path: Path) -> None:
-    path = text_file(tmp_path)
+def test_packages_that_are_no_pipelines_are_rejected(tmp_path: Path) -> None:
+    path = write_text_file(tmp_path)
     for name in ("pytest", "numpy", "typer"):
-        assert f"{name} can't be loaded by spaCy" in refused(name, path, out=tmp_path / "out")
+        assert f"{name} can't be loaded by spaCy" in get_error(name, path, out=tmp_path / "out")
 
 
 def test_other_fields_are_columns(rows: Annotate, tmp_path: Path) -> None:
@@ -337,10 +337,10 @@ def test_a_document_may_be_a_file(rows: Annotate, tmp_path: Path) -> None:
     for number, text in enumerate(TEXTS):
         (folder / f"{number}.txt").write_text(f"{text}\n\nAnna\n", encoding="utf-8")
     (folder / "notes.md").write_text("not read")
-    found = rows(folder, documents="file", shard_size=0.0001)
-    assert [row["text"] for row in found] == [f"{text}\n\nAnna\n" for text in TEXTS]
-    assert [row["input_file"] for row in found] == [str(folder / f"{number}.txt") for number in range(len(TEXTS))]
-    assert rows(folder / "*.txt", out="pattern", documents="file") == found
+    output_rows = rows(folder, documents="file", shard_size=0.0001)
+    assert [row["text"] for row in output_rows] == [f"{text}\n\nAnna\n" for text in TEXTS]
+    assert [row["input_file"] for row in output_rows] == [str(folder / f"{number}.txt") for number in range(len(TEXTS))]
+    assert rows(folder / "*.txt", out="pattern", documents="file") == output_rows
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
@@ -348,11 +348,11 @@ def test_pieces_of_any_size_hold_each_line_once(tmp_path: Path, end: str) -> Non
     data = "\n".join([*TEXTS, "", "  ", "last"]) + end
     (path := tmp_path / "a.txt").write_bytes(data.encode())
     reading, source, vocab = Reading("text", "line", "text"), Source(str(path), "a", 0, 0), spacy.blank("en").vocab
-    wanted = [(row, line) for row, line in enumerate(data.split("\n"), 1) if line.strip()]
+    expected = [(row, line) for row, line in enumerate(data.split("\n"), 1) if line.strip()]
     for size in range(1, len(data.encode()) + 2):
         pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
-        read = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
-        assert read == [(row, line.rstrip("\r")) for row, line in wanted]
+        documents = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        assert documents == [(row, line.rstrip("\r")) for row, line in expected]
 
 
 def test_rows_of_parquet_are_read_once(tmp_path: Path) -> None:
@@ -361,8 +361,8 @@ def test_rows_of_parquet_are_read_once(tmp_path: Path) -> None:
     source = Source(str(tmp_path / "a.parquet"), "a", 0, 0)
     for size in (1, 20, 50, 90, 10**6):
         pieces = [Piece(source, start, end, row) for start, end, row, _ in reading.cut(Path(source.path), size)]
-        found = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
-        assert found == [(i + 1, str(i)) for i in range(25)]
+        documents = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        assert documents == [(i + 1, str(i)) for i in range(25)]
 
 
 def test_json_lines_have_what_parquet_has(rows: Annotate, tmp_path: Path) -> None:
@@ -372,20 +372,20 @@ def test_json_lines_have_what_parquet_has(rows: Annotate, tmp_path: Path) -> Non
         {"text": "Paris 😀", "new": "\u2028"},
     ]
     (path := tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    found, wanted = (rows(path, out=to, to=to, errors="keep") for to in ("jsonl", "parquet"))
+    json_rows, parquet_rows = (rows(path, out=to, to=to, errors="keep") for to in ("jsonl", "parquet"))
     annotations = ["input_file", "input_row", "text", "tokens", "token_starts", "sentence_starts", "ents", "error"]
-    for row, other in zip(found, wanted, strict=True):
+    for row, other in zip(json_rows, parquet_rows, strict=True):
         assert {name: row[name] for name in annotations} == {name: other[name] for name in annotations}
-    one, two, three = found
+    one, two, three = json_rows
     assert one["input_ents"] == "mine" and one["nested"] == {"a": [1, None]} and one["far"] == 2**70
     assert one["test_length"] == {"words": 5} and one["id"] == 7
     assert two["id"] == "x" and two["ents"] is None and "it exploded" in two["error"]
     assert set(three) == {*annotations, "new", "test_length"} and three["new"] == "\u2028"
-    few = rows(path, out="few", to="jsonl", columns="ents", errors="keep")
-    assert list(few[2]) == ["input_file", "input_row", "text", "new", "ents", "error"]
+    narrow_rows = rows(path, out="few", to="jsonl", columns="ents", errors="keep")
+    assert list(narrow_rows[2]) == ["input_file", "input_row", "text", "new", "ents", "error"]
 
 
-def test_numbers_of_parquet_that_json_does_not_have_are_null(rows: Annotate, tmp_path: Path) -> None:
+def test_numbers_of_parquet_that_json_lacks_are_null(rows: Annotate, tmp_path: Path) -> None:
     table = pa.table({"text": ["Anna"], "n": [float("nan")], "at": pa.array([10**9], pa.timestamp("s"))})
     parquet.write_table(table, path := tmp_path / "a.parquet")
     [row] = rows(path, to="jsonl")
@@ -393,27 +393,27 @@ def test_numbers_of_parquet_that_json_does_not_have_are_null(rows: Annotate, tmp
 
 
 def test_json_lines_are_printed_in_order(pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, options = text_file(tmp_path, [*TEXTS, "explode"]), {"to": "jsonl", "shard_size": 0.00004}
+    path, options = write_text_file(tmp_path, [*TEXTS, "explode"]), {"to": "jsonl", "shard_size": 0.00004}
     assert invoke(pipeline, path, out=tmp_path / "out", errors="keep", **options).exit_code == 0
-    wanted = "".join(shard.read_text("utf-8") for shard in sorted((tmp_path / "out").glob("shard-*")))
-    real = engines.run_here
-    monkeypatch.setattr(engines, "run_here", lambda nlp, job, todo: real(nlp, job, todo[::-1]))
+    expected = "".join(shard.read_text("utf-8") for shard in sorted((tmp_path / "out").glob("shard-*")))
+    run_here = engines.run_here
+    monkeypatch.setattr(engines, "run_here", lambda nlp, job, todo: run_here(nlp, job, todo[::-1]))
     monkeypatch.chdir(tmp_path)
-    done = invoke(pipeline, path, out="-", errors="keep", **options)
-    assert (done.exit_code, done.stdout) == (0, wanted) and not (tmp_path / "-").exists()
-    failed, total = done.stderr.splitlines()
+    result = invoke(pipeline, path, out="-", errors="keep", **options)
+    assert (result.exit_code, result.stdout) == (0, expected) and not (tmp_path / "-").exists()
+    failed, total = result.stderr.splitlines()
     assert failed == "1 document failed (the key error says why)" and total.startswith("7 documents, ")
     monkeypatch.undo()
-    stopped = invoke(pipeline, path, out="-", **options)
-    assert stopped.exit_code == 1 and "it exploded)\nWith --errors keep, a document" in stopped.stderr
-    assert stopped.stdout and wanted.startswith(stopped.stdout)
+    failure = invoke(pipeline, path, out="-", **options)
+    assert failure.exit_code == 1 and "it exploded)\nWith --errors keep, a document" in failure.stderr
+    assert failure.stdout and expected.startswith(failure.stdout)
 
 
-def test_what_cannot_be_printed_is_refused(pipeline: Path, tmp_path: Path) -> None:
-    path = text_file(tmp_path)
+def test_formats_that_cannot_be_printed_are_rejected(pipeline: Path, tmp_path: Path) -> None:
+    path = write_text_file(tmp_path)
     for to in ("parquet", "docbin"):
-        assert f"--out -: found --to {to}; expected --to jsonl" in refused(pipeline, path, out="-", to=to)
-    assert "--out -: found --engine ray" in refused(pipeline, path, out="-", to="jsonl", engine="ray")
+        assert f"--out -: found --to {to}; expected --to jsonl" in get_error(pipeline, path, out="-", to=to)
+    assert "--out -: found --engine ray" in get_error(pipeline, path, out="-", to="jsonl", engine="ray")
 
 
 def test_progress_within_a_shard(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -430,8 +430,8 @@ def test_progress_within_a_shard(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_an_input_without_documents_has_a_warning(pipeline: Path, tmp_path: Path) -> None:
     for text in ("", "\n \n"):
         (path := tmp_path / "empty.txt").write_text(text)
-        done = invoke(pipeline, path, out=tmp_path / f"out{len(text)}")
-        assert done.exit_code == 0 and done.stderr == "warning: found no documents in the input\n"
+        result = invoke(pipeline, path, out=tmp_path / f"out{len(text)}")
+        assert result.exit_code == 0 and result.stderr == "warning: found no documents in the input\n"
         assert invoke(pipeline, path, out="-", to="jsonl").stderr.startswith("warning: found no documents in the input")
 
 
@@ -440,7 +440,7 @@ def test_inputs_are_checked_before_the_pipeline_loads(
 ) -> None:
     (path := tmp_path / "a.jsonl").write_text('{"body": "Anna"}\n', encoding="utf-8")
     monkeypatch.setattr(Pipeline, "load", lambda self: pytest.fail("loaded"))
-    assert "no field 'text'" in refused(pipeline, path, out=tmp_path / "out")
+    assert "no field 'text'" in get_error(pipeline, path, out=tmp_path / "out")
 
 
 def test_a_closed_pipe_ends_the_job_quietly(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
@@ -458,86 +458,86 @@ def test_a_closed_pipe_ends_the_job_quietly(job: tuple[Job, list[Shard]], tmp_pa
 
 
 @pytest.mark.parametrize("to", ["parquet", "jsonl"])
-def test_a_job_killed_at_any_shard_goes_on(
+def test_a_job_killed_at_any_shard_can_be_resumed(
     rows: Annotate, pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
 ) -> None:
-    path, size = text_file(tmp_path, TEXTS * 2), 0.00004
-    wanted = rows(path, out="whole", shard_size=size, to=to)
+    path, size = write_text_file(tmp_path, TEXTS * 2), 0.00004
+    expected = rows(path, out="whole", shard_size=size, to=to)
     total = len(list((tmp_path / "whole").glob("shard-*")))
-    assert total > 5 and [row["text"] for row in wanted] == TEXTS * 2
-    real = shards._annotate_group
+    assert total > 5 and [row["text"] for row in expected] == TEXTS * 2
+    annotate_group = shards._annotate_group
     for number in range(total):
-        left = number
+        remaining = number
 
-        def killed(*arguments: Any) -> Iterator[Any]:
-            nonlocal left
-            left -= 1
-            if left < 0:
+        def annotate_or_stop(*arguments: Any) -> Iterator[Any]:
+            nonlocal remaining
+            remaining -= 1
+            if remaining < 0:
                 raise KeyboardInterrupt
-            return real(*arguments)
+            return annotate_group(*arguments)
 
         out = f"killed-{number}"
         with monkeypatch.context() as patch:
-            patch.setattr(shards, "_annotate_group", killed)
+            patch.setattr(shards, "_annotate_group", annotate_or_stop)
             assert invoke(pipeline, path, out=tmp_path / out, shard_size=size, to=to).exit_code == 130
-        before = {p: p.stat().st_mtime_ns for p in (tmp_path / out).glob("shard-*")}
-        assert len(before) == number
+        modified = {p: p.stat().st_mtime_ns for p in (tmp_path / out).glob("shard-*")}
+        assert len(modified) == number
         (tmp_path / out / f"shard-000000.{to}.0123abcd-99-{'0' * 16}.partial").touch()
-        assert rows(path, out=out, to=to) == wanted
-        assert {p: p.stat().st_mtime_ns for p in before} == before
+        assert rows(path, out=out, to=to) == expected
+        assert {p: p.stat().st_mtime_ns for p in modified} == modified
         assert {p.name for p in (tmp_path / out).iterdir()} == {p.name for p in (tmp_path / "whole").iterdir()}
 
 
-def test_what_has_changed_is_refused(pipeline: Path, tmp_path: Path, rows: Annotate) -> None:
-    path, out = text_file(tmp_path), tmp_path / "out"
+def test_changed_inputs_and_options_are_rejected(pipeline: Path, tmp_path: Path, rows: Annotate) -> None:
+    path, out = write_text_file(tmp_path), tmp_path / "out"
     rows(path, shard_size=0.0001)
-    assert "found --text body; expected text" in refused(pipeline, path, out=out, text="body")
-    assert "found --columns ents; expected None" in refused(pipeline, path, out=out, columns="ents")
-    assert "found --shard-size 1; expected 0.0001" in refused(pipeline, path, out=out, shard_size=1)
+    assert "found --text body; expected text" in get_error(pipeline, path, out=out, text="body")
+    assert "found --columns ents; expected None" in get_error(pipeline, path, out=out, columns="ents")
+    assert "found --shard-size 1; expected 0.0001" in get_error(pipeline, path, out=out, shard_size=1)
     (other := tmp_path / "b.txt").write_text("b")
-    assert f"{other} is new, gone or changed" in refused(pipeline, path, other, out=out)
-    assert f"{path} is new, gone or changed" in refused(pipeline, other, out=out)
+    assert f"{other} is new, gone or changed" in get_error(pipeline, path, other, out=out)
+    assert f"{path} is new, gone or changed" in get_error(pipeline, other, out=out)
     nlp = spacy.load(pipeline)
     nlp.get_pipe("entity_ruler").add_patterns([{"label": "LOC", "pattern": "Rome"}])
     nlp.to_disk(tmp_path / "changed")
-    assert "found another pipeline, sha256" in refused(tmp_path / "changed", path, out=out)
+    assert "found another pipeline, sha256" in get_error(tmp_path / "changed", path, out=out)
     os.utime(path, ns=(1, 1))
-    said = refused(pipeline, path, out=out)
-    assert f"{path} is new, gone or changed" in said and f"or remove {out} to start again" in said
+    message = get_error(pipeline, path, out=out)
+    assert f"{path} is new, gone or changed" in message and f"or remove {out} to start again" in message
     (out / "_plan.json").write_text("{")
-    assert "_plan.json is damaged" in refused(pipeline, path, out=out)
+    assert "_plan.json is damaged" in get_error(pipeline, path, out=out)
     (out / "_plan.json").unlink()
-    assert "and no _plan.json" in refused(pipeline, path, out=out)
+    assert "and no _plan.json" in get_error(pipeline, path, out=out)
 
 
-def test_partial_files_of_others_stay(pipeline: Path, tmp_path: Path, rows: Annotate) -> None:
-    path, name = text_file(tmp_path), f"shard-000000.parquet.0123abcd-99-{'0' * 16}.partial"
+def test_partial_files_of_others_are_kept(pipeline: Path, tmp_path: Path, rows: Annotate) -> None:
+    path, name = write_text_file(tmp_path), f"shard-000000.parquet.0123abcd-99-{'0' * 16}.partial"
     (rejected := tmp_path / "rejected").mkdir()
     for file in ("film.mkv.partial", name):
         (rejected / file).write_text("mine")
-    assert "holds 'film.mkv.partial' and no _plan.json" in refused(pipeline, path, out=rejected)
+    assert "holds 'film.mkv.partial' and no _plan.json" in get_error(pipeline, path, out=rejected)
     assert {p.name for p in rejected.iterdir()} == {"film.mkv.partial", name}
     rows(path)
     for file in ("film.mkv.partial", name):
         (tmp_path / "out" / file).write_text("mine")
-    assert "found --text body" in refused(pipeline, path, out=tmp_path / "out", text="body")
+    assert "found --text body" in get_error(pipeline, path, out=tmp_path / "out", text="body")
     assert (tmp_path / "out" / name).exists()
     rows(path)
     assert (tmp_path / "out/film.mkv.partial").exists() and not (tmp_path / "out" / name).exists()
 
 
-# What fails.
+# Failures.
 
 
 def test_a_folder_in_use_is_rejected(pipeline: Path, tmp_path: Path) -> None:
     with sp.locked(tmp_path / "out"):
-        assert "is in use by process" in refused(pipeline, text_file(tmp_path), out=tmp_path / "out")
+        assert "is in use by process" in get_error(pipeline, write_text_file(tmp_path), out=tmp_path / "out")
 
 
-def test_other_formats_need_to_be_called_text(pipeline: Path, tmp_path: Path) -> None:
+def test_other_formats_must_be_declared_as_text(pipeline: Path, tmp_path: Path) -> None:
     for name in ("a.html", "a.pdf", "a.docx", "a", "a.bin", "a.parquet.gz", "a.csv.zip"):
         (path := tmp_path / name).write_bytes(b"<p>Anna\n")
-        assert "or --from text" in refused(pipeline, path, out=tmp_path / "out")
+        assert "or --from text" in get_error(pipeline, path, out=tmp_path / "out")
         assert find_sources([str(path)], "text")[0] == "text"
 
 
@@ -546,7 +546,7 @@ def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path
     for name in ("a.txt", "b.html", "c.md"):
         (corpus / name).write_text("Anna\n")
     (empty := tmp_path / "empty").mkdir()
-    assert f"{empty}: found no file whose name ends in" in refused(pipeline, corpus, empty, out=tmp_path / "out")
+    assert f"{empty}: found no file whose name ends in" in get_error(pipeline, corpus, empty, out=tmp_path / "out")
     note = f"skipped 2 of the files found, whose formats are unknown ({corpus / 'b.html'}, {corpus / 'c.md'})\n"
     assert invoke(pipeline, corpus, out=corpus / "out").stderr == note
     assert invoke(pipeline, corpus, out=corpus / "out").stderr == note  # the output is no input
@@ -554,9 +554,9 @@ def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path
     assert not invoke(pipeline, corpus / "a.txt", out=tmp_path / "one").stderr
     for name in ("d", "e.xml"):
         (corpus / name).write_text("Anna\n")
-    named = ", ".join(str(corpus / name) for name in ("b.html", "c.md", "d"))
+    listed_paths = ", ".join(str(corpus / name) for name in ("b.html", "c.md", "d"))
     assert (
-        f"4 of the files found, whose formats are unknown ({named}, …)\n"
+        f"4 of the files found, whose formats are unknown ({listed_paths}, …)\n"
         in invoke(pipeline, corpus, out=corpus / "out").stderr
     )
 
@@ -564,57 +564,57 @@ def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path
 def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
     lines = [b'{"text": "Anna"}', b"{", b"[1]", b'{"body": "x"}', b'{"text": 3, "id": 7}', b'{"text": "\xff"}']
     lines += [b"[" * 9999, b'{"text": "x", "mark": "\\ud800"}', b'{"text": "a\\u0000"}', b'{"text": null, "id": 8}']
-    wanted = ["is not JSON", "a table such as", "no field 'text'; expected a text there (--text names another field; "]
-    wanted[-1] += "there are body)"
-    wanted += ["text: 3", "byte 0xff", "is not JSON", "unpaired surrogate", "'a\\x00'"]
-    wanted += ["found text: None; expected a text there"]
+    reasons = ["is not JSON", "a table such as", "no field 'text'; expected a text there (--text names another field; "]
+    reasons[-1] += "there are body)"
+    reasons += ["text: 3", "byte 0xff", "is not JSON", "unpaired surrogate", "'a\\x00'"]
+    reasons += ["found text: None; expected a text there"]
     (path := tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
-    found = rows(path, errors="keep")
-    assert found[0]["error"] is None and found[4]["id"] == 7
-    for number, (row, reason) in enumerate(zip(found[1:], wanted, strict=True), 2):
+    output_rows = rows(path, errors="keep")
+    assert output_rows[0]["error"] is None and output_rows[4]["id"] == 7
+    for number, (row, reason) in enumerate(zip(output_rows[1:], reasons, strict=True), 2):
         assert row["text"] is None and row["error"].startswith(f"{path}:{number}: found") and reason in row["error"]
-    assert f"{path}:2: found" in refused(pipeline, path, out=tmp_path / "stop")
+    assert f"{path}:2: found" in get_error(pipeline, path, out=tmp_path / "stop")
 
 
 def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
     texts = [*TEXTS, "let it explode", "Anna"]
-    path, out = text_file(tmp_path, texts), tmp_path / "out"
-    said = refused(pipeline, path, out=out, shard_size=0.00004)
-    assert f"{path}:7: the pipeline fails (ValueError: it exploded)" in said and "resumes the job" in said
-    begun = len(list(out.glob("*.parquet")))
-    assert begun and not list(out.glob("*.partial"))
-    found = rows(path, errors="keep")
-    assert [row["text"] for row in found] == texts and len(list(out.glob("*.parquet"))) > begun
-    assert "it exploded" in found[6]["error"] and found[6]["ents"] is None
-    assert all(row["error"] is None and row["ents"] is not None for row in [*found[:6], found[7]])
+    path, out = write_text_file(tmp_path, texts), tmp_path / "out"
+    message = get_error(pipeline, path, out=out, shard_size=0.00004)
+    assert f"{path}:7: the pipeline fails (ValueError: it exploded)" in message and "resumes the job" in message
+    shard_count = len(list(out.glob("*.parquet")))
+    assert shard_count and not list(out.glob("*.partial"))
+    output_rows = rows(path, errors="keep")
+    assert [row["text"] for row in output_rows] == texts and len(list(out.glob("*.parquet"))) > shard_count
+    assert "it exploded" in output_rows[6]["error"] and output_rows[6]["ents"] is None
+    assert all(row["error"] is None and row["ents"] is not None for row in [*output_rows[:6], output_rows[7]])
     assert invoke(pipeline, path, out=tmp_path / "docs", to="docbin", errors="keep").exit_code == 0
     docs = list(DocBin().from_disk(tmp_path / "docs/shard-000000.spacy").get_docs(spacy.blank("en").vocab))
-    about = docs[6].user_data["spen_input"]
-    assert len(docs[6]) == 0 and about["text"] == "let it explode" and about["error"] == found[6]["error"]
+    metadata = docs[6].user_data["spen_input"]
+    assert len(docs[6]) == 0 and metadata["text"] == "let it explode" and metadata["error"] == output_rows[6]["error"]
     assert docs[7].text == "Anna" and "error" not in docs[7].user_data["spen_input"]
 
 
 @pytest.mark.parametrize(
-    ("to", "where"),
+    ("to", "place"),
     [("parquet", "the column error"), ("jsonl", "the key error"), ("docbin", "user_data['spen_input']")],
 )
-def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: str, where: str) -> None:
-    """Also those of the shards that another call made."""
-    path, out = text_file(tmp_path, ["Anna", "explode", "explode again", "Bob"]), tmp_path / "out"
+def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: str, place: str) -> None:
+    """Includes the shards of earlier calls."""
+    path, out = write_text_file(tmp_path, ["Anna", "explode", "explode again", "Bob"]), tmp_path / "out"
     options = {"out": out, "to": to, "errors": "keep", "shard_size": 0.00001}
-    wanted = f"{out}: all of 3 shards; 2 documents failed ({where} says why)"
-    assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
+    expected = f"{out}: all of 3 shards; 2 documents failed ({place} says why)"
+    assert invoke(pipeline, path, **options).output.splitlines()[-1] == expected
     max(out.glob("shard-*")).unlink()
-    assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
-    done = invoke(pipeline, path, **options)
-    assert done.output.splitlines() == ["nothing was left to do: all shards were finished before", wanted]
+    assert invoke(pipeline, path, **options).output.splitlines()[-1] == expected
+    result = invoke(pipeline, path, **options)
+    assert result.output.splitlines() == ["nothing was left to do: all shards were finished before", expected]
     path.write_text("Anna\nBob\n")
-    done = invoke(pipeline, path, **options | {"out": tmp_path / "good"})
-    assert done.output.splitlines()[-1] == f"{tmp_path / 'good'}: all of 1 shard"
+    result = invoke(pipeline, path, **options | {"out": tmp_path / "good"})
+    assert result.output.splitlines()[-1] == f"{tmp_path / 'good'}: all of 1 shard"
 
 
 @pytest.mark.parametrize(
-    ("options", "wanted"),
+    ("options", "message"),
     [
         ({"columns": "ent"}, "'ent'; Did you mean 'ents'?"),
         ({"columns": "ents", "to": "docbin"}, "--columns: a DocBin has all annotations"),
@@ -625,69 +625,67 @@ def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: s
         ({"from_": "docbin"}, "a damaged file"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(
-    pipeline: Path, tmp_path: Path, options: dict[str, Any], wanted: str
-) -> None:
-    assert wanted in refused(pipeline, text_file(tmp_path), out=tmp_path / "out", **options)
+def test_unsuitable_options_are_rejected(pipeline: Path, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    assert message in get_error(pipeline, write_text_file(tmp_path), out=tmp_path / "out", **options)
 
 
-def test_what_is_not_there_is_named(pipeline: Path, tmp_path: Path) -> None:
-    path, out = text_file(tmp_path), tmp_path / "out"
-    assert "no pipeline and no folder 'spen_enn'. Did you mean 'spen_en'?" in refused("spen_enn", path, out=out)
-    assert "has no config.json or config.cfg" in refused(tmp_path, path, out=out)
-    assert "found no such file" in refused(pipeline, tmp_path / "no*.txt", out=out)
+def test_missing_inputs_are_named(pipeline: Path, tmp_path: Path) -> None:
+    path, out = write_text_file(tmp_path), tmp_path / "out"
+    assert "no pipeline and no folder 'spen_enn'. Did you mean 'spen_en'?" in get_error("spen_enn", path, out=out)
+    assert "has no config.json or config.cfg" in get_error(tmp_path, path, out=out)
+    assert "found no such file" in get_error(pipeline, tmp_path / "no*.txt", out=out)
     (tmp_path / "empty").mkdir()
-    assert "found no file whose name ends in .txt" in refused(pipeline, tmp_path / "empty", out=out)
+    assert "found no file whose name ends in .txt" in get_error(pipeline, tmp_path / "empty", out=out)
     parquet.write_table(pa.table({"body": ["x"]}), tmp_path / "a.parquet")
-    assert "no column 'text'; expected one of body" in refused(pipeline, tmp_path / "a.parquet", out=out)
-    assert "several formats" in refused(pipeline, path, tmp_path / "a.parquet", out=out)
+    assert "no column 'text'; expected one of body" in get_error(pipeline, tmp_path / "a.parquet", out=out)
+    assert "several formats" in get_error(pipeline, path, tmp_path / "a.parquet", out=out)
 
 
 def test_ray_is_named_where_it_is_missing(pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    said = refused(pipeline, text_file(tmp_path), out=tmp_path / "out", engine="ray")
-    assert "pip install 'spen-spacy[ray]'" in said and not (tmp_path / "out").exists()
+    message = get_error(pipeline, write_text_file(tmp_path), out=tmp_path / "out", engine="ray")
+    assert "pip install 'spen-spacy[ray]'" in message and not (tmp_path / "out").exists()
 
 
-def test_a_file_changed_in_between_is_no_part_of_a_shard(
+def test_a_file_that_changes_during_the_job_is_rejected(
     pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = text_file(tmp_path)
-    real = engines.run_here
+    path = write_text_file(tmp_path)
+    run_here = engines.run_here
 
-    def changed(*arguments: Any) -> Any:
+    def change_and_run(*arguments: Any) -> Any:
         path.write_text("other")
-        return real(*arguments)
+        return run_here(*arguments)
 
-    monkeypatch.setattr(engines, "run_here", changed)
-    assert "a file that has changed" in refused(pipeline, path, out=tmp_path / "out")
+    monkeypatch.setattr(engines, "run_here", change_and_run)
+    assert "a file that has changed" in get_error(pipeline, path, out=tmp_path / "out")
     assert not list((tmp_path / "out").glob("shard-*"))
 
 
-def test_memory_depends_on_no_input() -> None:
+def test_memory_does_not_depend_on_the_input() -> None:
     stream = (Document("a", row, "x" * 300, {}) for row in range(3000))
     groups = [len(group) for group in shards._group_documents(stream)]
     assert sum(groups) == 3000 and max(groups) * 300 <= shards.CHARACTERS + 300
-    many = [len(group) for group in shards._group_documents(Document("a", row, "", {}) for row in range(4500))]
-    assert many == [shards.DOCUMENTS, shards.DOCUMENTS, 500]
+    empty_groups = [len(group) for group in shards._group_documents(Document("a", row, "", {}) for row in range(4500))]
+    assert empty_groups == [shards.DOCUMENTS, shards.DOCUMENTS, 500]
 
 
-# Runs of ours, and engines.
+# Our runs, and engines.
 
 
 def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) -> None:
-    path = text_file(tmp_path, [text.replace("\n", " "), "Anna told Bob ."])
-    wanted = {"ner": {"ents"}, "fine": {"pos", "tags", "tag_scores"}, "srl": {"frames"}, "text": {"cats", "labels"}}
-    wanted |= {"pos": {"pos", "tag_scores"}}
-    for name, columns in wanted.items():
-        more = {"predicates": runs["predicates"]} if name == "srl" else {}
-        done = invoke(runs[name], path, out=tmp_path / name, **more)
-        assert done.exit_code == 0, done.output
+    path = write_text_file(tmp_path, [text.replace("\n", " "), "Anna told Bob ."])
+    expected = {"ner": {"ents"}, "fine": {"pos", "tags", "tag_scores"}, "srl": {"frames"}, "text": {"cats", "labels"}}
+    expected |= {"pos": {"pos", "tag_scores"}}
+    for name, columns in expected.items():
+        options = {"predicates": runs["predicates"]} if name == "srl" else {}
+        result = invoke(runs[name], path, out=tmp_path / name, **options)
+        assert result.exit_code == 0, result.output
         table = parquet.read_table(tmp_path / name / "shard-000000.parquet")
         assert columns == set(table.column_names) & {"pos", "tags", "tag_scores", "ents", "frames", "cats", "labels"}
         assert ("tokens" in table.column_names) == (name != "text")
-        done = invoke(runs[name], path, out="-", to="jsonl", **more)
-        for row, line in zip(table.to_pylist(maps_as_pydicts="strict"), done.stdout.splitlines(), strict=True):
+        result = invoke(runs[name], path, out="-", to="jsonl", **options)
+        for row, line in zip(table.to_pylist(maps_as_pydicts="strict"), result.stdout.splitlines(), strict=True):
             assert json.loads(line, parse_float=of_six_digits) == row
         nlp = find_pipeline(str(runs[name]), str(runs["predicates"]) if name == "srl" else None, None, None).load()
         for row in table.to_pylist():
@@ -696,8 +694,8 @@ def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) ->
                 assert [(e["text"], e["label"]) for e in row["ents"]] == [(e.text, e.label_) for e in doc.ents]
                 assert [e["score"] for e in row["ents"]] == pytest.approx([e._.spen_score for e in doc.ents], abs=2e-4)
             elif name == "srl":
-                found = [(f["predicate"]["text"], [a["role"] for a in f["arguments"]]) for f in row["frames"]]
-                assert found == [(f.predicate.text, [a.role for a in f.arguments]) for f in doc._.srl]
+                frames = [(f["predicate"]["text"], [a["role"] for a in f["arguments"]]) for f in row["frames"]]
+                assert frames == [(f.predicate.text, [a.role for a in f.arguments]) for f in doc._.srl]
             elif name == "text":
                 threshold = nlp.get_pipe("spen_multilabel").threshold
                 assert dict(row["cats"]) == pytest.approx(doc.cats, abs=1e-4)
@@ -708,39 +706,39 @@ def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) ->
 
 
 def test_the_precision_is_that_of_our_components_and_of_the_whole_job(runs: dict[str, Path], tmp_path: Path) -> None:
-    made = find_pipeline(str(runs["fine"]), None, None, None, "bf16").load()
+    fresh = find_pipeline(str(runs["fine"]), None, None, None, "bf16").load()
     nlp = find_pipeline(str(runs["fine"]), None, None, None).load()
     nlp.add_pipe("sentencizer", first=True)
     nlp.to_disk(saved := tmp_path / "saved")
     loaded = find_pipeline(str(saved), None, None, "cpu", "bf16").load()
-    assert [one.get_pipe("spen_pos").settings["precision"] for one in (made, nlp, loaded)] == ["bf16", "no", "bf16"]
+    assert [pipe.get_pipe("spen_pos").settings["precision"] for pipe in (fresh, nlp, loaded)] == ["bf16", "no", "bf16"]
     assert loaded.get_pipe("spen_pos").settings["device"] == "cpu"
-    path, out = text_file(tmp_path, ["Anna sleeps."]), tmp_path / "out"
-    assert invoke(saved, path, out=out, precision="no").exit_code == 0  # bf16 fails where oneDNN is kept to AVX2
-    assert "found --precision bf16; expected no" in refused(saved, path, out=out, precision="bf16")
+    path, out = write_text_file(tmp_path, ["Anna sleeps."]), tmp_path / "out"
+    assert invoke(saved, path, out=out, precision="no").exit_code == 0  # bf16 fails where oneDNN is limited to AVX2
+    assert "found --precision bf16; expected no" in get_error(saved, path, out=out, precision="bf16")
 
 
-def test_a_precision_without_a_component_of_ours_is_refused(pipeline: Path, tmp_path: Path) -> None:
-    said = refused(pipeline, text_file(tmp_path), out=tmp_path / "out", precision="int8")
-    assert "--precision int8" in said and "has no component of spen-plugins" in said
+def test_a_precision_without_a_component_of_ours_is_rejected(pipeline: Path, tmp_path: Path) -> None:
+    message = get_error(pipeline, write_text_file(tmp_path), out=tmp_path / "out", precision="int8")
+    assert "--precision int8" in message and "has no component of spen-plugins" in message
 
 
-def test_a_corpus_without_blanks_is_warned_of(runs: dict[str, Path], tmp_path: Path) -> None:
-    path = text_file(tmp_path, ["李四昨天去了上海。", "", "他很高兴。"])
+def test_a_corpus_without_spaces_causes_a_warning(runs: dict[str, Path], tmp_path: Path) -> None:
+    path = write_text_file(tmp_path, ["李四昨天去了上海。", "", "他很高兴。"])
     warning = "warning: the text has no spaces between words but is tokenised as English; give its language"
-    for name, warned in (("fine", True), ("text", False)):  # labels of texts need no words of spaCy's
-        done = invoke(runs[name], path, out=tmp_path / name)
-        assert done.exit_code == 0 and (warning in done.stderr) == warned
-    done = invoke(runs["fine"], path, out=tmp_path / "named", language="zh")
-    assert done.exit_code == 0 and not done.stderr
+    for name, has_warning in (("fine", True), ("text", False)):  # labels of texts need no words from spaCy
+        result = invoke(runs[name], path, out=tmp_path / name)
+        assert result.exit_code == 0 and (warning in result.stderr) == has_warning
+    result = invoke(runs["fine"], path, out=tmp_path / "named", language="zh")
+    assert result.exit_code == 0 and not result.stderr
     chinese = Path(shutil.copytree(runs["fine"], tmp_path / "chinese"))
     config = json.loads((chinese / "config.json").read_text())
     (chinese / "config.json").write_text(json.dumps({**config, "task": {**config["task"], "language": "zh"}}))
-    done = invoke(chinese, path, out=tmp_path / "own")
-    assert done.exit_code == 0 and not done.stderr
+    result = invoke(chinese, path, out=tmp_path / "own")
+    assert result.exit_code == 0 and not result.stderr
     spacy.blank("en").to_disk(tmp_path / "blank")  # a pipeline has its own language
     assert not invoke(tmp_path / "blank", path, out=tmp_path / "other").stderr
-    english = text_file(tmp_path, ["Anna wrote 上海 on a wall."])
+    english = write_text_file(tmp_path, ["Anna wrote 上海 on a wall."])
     assert not invoke(runs["fine"], english, out=tmp_path / "english").stderr
 
 
@@ -750,7 +748,7 @@ def test_the_installed_model_of_predicates_is_named(runs: dict[str, Path], tmp_p
     (folder / "predicates").symlink_to(runs["predicates"])
     monkeypatch.setattr("spen_spacy.annotate.pipeline.find_installed", lambda *_: folder)
     by = "predicates are found by spen-en; --predicates RUN names a model of another language or domain"
-    path = text_file(tmp_path, ["Anna sent a letter."])
+    path = write_text_file(tmp_path, ["Anna sent a letter."])
     assert f"note: {by}" in invoke(runs["srl"], path, out=tmp_path / "a").stderr
     done = invoke(runs["srl"], path, out=tmp_path / "b", language="de")
     assert f"warning: the text is in de, but {by}" in done.stderr
@@ -760,39 +758,39 @@ def test_the_installed_model_of_predicates_is_named(runs: dict[str, Path], tmp_p
 
 @pytest.fixture
 def job(tmp_path: Path) -> tuple[Job, list[Shard]]:
-    """Rules that other processes can load, and shards to be written to `there`; those of one process are in `here`."""
+    """Rules that other processes can load, and shards for the folder `there`; one process wrote them to `here`."""
     nlp = spacy.blank("en")
     nlp.add_pipe("entity_ruler").add_patterns([{"label": label, "pattern": name} for name, label in NAMES.items()])
     nlp.to_disk(tmp_path / "rules")
-    path = text_file(tmp_path, TEXTS * 8)
+    path = write_text_file(tmp_path, TEXTS * 8)
     assert invoke(tmp_path / "rules", path, out=tmp_path / "here", shard_size=0.00005).exit_code == 0
     pipeline = find_pipeline(str(tmp_path / "rules"), None, None, None)
     options = {"--documents": "line", "--text": "text"}
     sources = find_sources([str(path)])[1]
-    (there := tmp_path / "there").mkdir()
-    plan = read_or_make_plan(there, {"--from": "text", **options}, pipeline.identity(), sources, 50)
+    (out := tmp_path / "there").mkdir()
+    plan = read_or_make_plan(out, {"--from": "text", **options}, pipeline.identity(), sources, 50)
     reading = Reading("text", "line", "text")
-    return Job(pipeline, plan.identity, reading, {}, str(there), "parquet", None, False), list(plan.shards)
+    return Job(pipeline, plan.identity, reading, {}, str(out), "parquet", None, False), list(plan.shards)
 
 
-def written(folder: Path) -> dict[str, bytes]:
+def read_outputs(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
 
 
 @pytest.mark.slow
 def test_processes_write_the_same_bytes_though_one_is_killed(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
-    done = []
-    for one in engines.run_processes(2, *job):
-        done.append(one.number)
-        if len(done) == 3:
+    numbers = []
+    for step in engines.run_processes(2, *job):
+        numbers.append(step.number)
+        if len(numbers) == 3:
             multiprocessing.active_children()[0].kill()
-    assert sorted(done) == [shard.number for shard in job[1]] and len(done) > 10
-    assert written(tmp_path / "here") == written(tmp_path / "there")
+    assert sorted(numbers) == [shard.number for shard in job[1]] and len(numbers) > 10
+    assert read_outputs(tmp_path / "here") == read_outputs(tmp_path / "there")
 
 
 @pytest.fixture
 def shadows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with modules of the names of Python's; they leave a file `ran`."""
+    """The path of the file `ran`, which modules named like Python's in the working directory write."""
     (folder := tmp_path / "work").mkdir()
     for name in ("typing", "random", "csv", "pickle"):
         (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w'); raise RuntimeError")
@@ -803,21 +801,21 @@ def shadows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_workers_start_without_the_working_directory(shadows: Path) -> None:
     with engines._prepare_start():
         pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-        done = pool.submit(abs, -1)
+        future = pool.submit(abs, -1)
     with pool:
-        assert done.result() == 1 and not shadows.exists()
+        assert future.result() == 1 and not shadows.exists()
 
 
 @pytest.mark.slow
-def test_a_command_with_processes_needs_nothing_of_the_working_directory(
+def test_a_command_with_processes_imports_nothing_from_the_working_directory(
     job: tuple[Job, list[Shard]], tmp_path: Path, shadows: Path
 ) -> None:
-    """Then the same command again, with Ctrl-C while its processes start."""
+    """Then runs the same command again, with Ctrl-C while its processes start."""
     words = [Path(sys.executable).with_name("spen"), "annotate", tmp_path / "rules", tmp_path / "corpus.txt"]
     words += ["--processes", "2", "--shard-size", "0.00005", "--out"]
-    done = subprocess.run([*words, tmp_path / "command"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert written(tmp_path / "command") == written(tmp_path / "here") and not shadows.exists()
+    result = subprocess.run([*words, tmp_path / "command"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert read_outputs(tmp_path / "command") == read_outputs(tmp_path / "here") and not shadows.exists()
     with subprocess.Popen(
         [*words, tmp_path / "stopped"],
         stdout=subprocess.PIPE,
@@ -836,22 +834,22 @@ def test_a_command_with_processes_needs_nothing_of_the_working_directory(
 @pytest.mark.slow
 def test_ray_writes_the_same_bytes(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
     pytest.importorskip("ray.data")
-    done = list(on_ray.run_on_ray(2, 0, None, *job))
-    assert sum(one.documents for one in done) == 8 * len(TEXTS) and not any(one.failure for one in done)
-    assert written(tmp_path / "here") == written(tmp_path / "there")
+    steps = list(on_ray.run_on_ray(2, 0, None, *job))
+    assert sum(step.documents for step in steps) == 8 * len(TEXTS) and not any(step.failure for step in steps)
+    assert read_outputs(tmp_path / "here") == read_outputs(tmp_path / "there")
 
 
-def test_a_worker_says_what_it_cannot_do(job: tuple[Job, list[Shard]]) -> None:
-    """Without Ray: an actor's work is that of an object."""
-    found, shards = job
-    answer = on_ray.Actor(found)({"shard": shards[:2]})
+def test_a_worker_reports_its_failures(job: tuple[Job, list[Shard]]) -> None:
+    """Without Ray: an actor is called like any object."""
+    annotation_job, job_shards = job
+    answer = on_ray.Actor(annotation_job)({"shard": job_shards[:2]})
     assert answer["number"] == [0, 1] and answer["failure"] == ["", ""] and sum(answer["documents"]) > 1
-    other = replace(found, identity={**found.identity, "sha256": "0"})
-    assert "is not the pipeline of the plan" in on_ray.Actor(other)({"shard": shards[:1]})["failure"][0]
+    changed_job = replace(annotation_job, identity={**annotation_job.identity, "sha256": "0"})
+    assert "is not the pipeline of the plan" in on_ray.Actor(changed_job)({"shard": job_shards[:1]})["failure"][0]
 
 
-def test_help_is_a_table_of_what_it_does() -> None:
-    done = CliRunner().invoke(app, ["annotate", "--help"], env={"COLUMNS": "200"})
-    assert done.exit_code == 0
+def test_help_lists_the_options() -> None:
+    result = CliRunner().invoke(app, ["annotate", "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
     for word in ("Annotate a corpus", "--engine", "--processes", "--shard-size", "input_row", "one document per"):
-        assert word in done.output
+        assert word in result.output

@@ -1,4 +1,4 @@
-"""`spen package`: what runs become, what is said of them, and that the package works where nothing else is left."""
+"""`spen package`: the components of runs, their metadata and cards, and packages that work without the runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def packaged(runs: dict[str, Path]) -> Path:
-    """A package of all of them, and the runs themselves out of the way afterwards."""
+    """A package of all runs."""
     (runs["ner"] / "calibration.json").write_text(json.dumps(CALIBRATION))
     words = [f"roles={runs['srl']}", str(runs["predicates"]), str(runs["ner"])]
     return package(words, "en_mine", runs["ner"].parent.parent / "out", build="none", half=False, licence="CC0-1.0")
@@ -76,8 +76,8 @@ CALIBRATION = {
 }
 
 
-def outcome(packaged: Path, *more: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join(map(str, [packaged, *more]))
+def import_package(packaged: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(map(str, [packaged, *folders]))
     words = [sys.executable, "-c", LOADED, json.dumps(SENTENCE)]
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=packaged)
@@ -85,24 +85,24 @@ def outcome(packaged: Path, *more: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_package_predicts_as_its_runs_do_without_them(packaged: Path, runs: dict[str, Path]) -> None:
     tags = sp.load(runs["ner"]).predict([{"words": SENTENCE}])[0]["entities"]
-    [found] = sp.load(runs["predicates"]).predict([{"words": SENTENCE}])
-    wanted = ["O"] * len(SENTENCE)
+    [predicates] = sp.load(runs["predicates"]).predict([{"words": SENTENCE}])
+    expected = ["O"] * len(SENTENCE)
     for entity in tags:
-        inside = range(entity["start"], entity["end"])
-        wanted[entity["start"] : entity["end"]] = [("B" if i == inside[0] else "I") + entity["type"] for i in inside]
-    away = runs["ner"].parent.with_name("elsewhere")
-    runs["ner"].parent.rename(away)
+        span = range(entity["start"], entity["end"])
+        expected[entity["start"] : entity["end"]] = [("B" if i == span[0] else "I") + entity["type"] for i in span]
+    moved_path = runs["ner"].parent.with_name("elsewhere")
+    runs["ner"].parent.rename(moved_path)
     try:
-        done = outcome(packaged)
+        process = import_package(packaged)
     finally:
-        away.rename(runs["ner"].parent)
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["pipeline"] == ["spen_ner", "roles"]
-    assert said["tags"] == wanted and any(tag != "O" for tag in wanted)
-    assert said["predicates"] == [entity["start"] for entity in found["entities"]] != []
-    assert [frame["predicate"]["start"] for frame in said["json"]["frames"]] == said["predicates"]
-    assert [entity["score"] for entity in said["json"]["ents"]] == [entity["score"] for entity in tags]
+        moved_path.rename(runs["ner"].parent)
+    assert process.returncode == 0, process.stderr
+    output = json.loads(process.stdout)
+    assert output["pipeline"] == ["spen_ner", "roles"]
+    assert output["tags"] == expected and any(tag != "O" for tag in expected)
+    assert output["predicates"] == [entity["start"] for entity in predicates["entities"]] != []
+    assert [frame["predicate"]["start"] for frame in output["json"]["frames"]] == output["predicates"]
+    assert [entity["score"] for entity in output["json"]["ents"]] == [entity["score"] for entity in tags]
 
 
 def test_meta_has_scores_requirements_and_sources(packaged: Path, runs: dict[str, Path]) -> None:
@@ -120,7 +120,7 @@ def test_meta_has_scores_requirements_and_sources(packaged: Path, runs: dict[str
     assert meta["sources"] == [{"name": "synthetic corpus of spen-plugins", "license": "Apache-2.0"}]
 
 
-def test_the_card_says_what_one_must_know(packaged: Path, runs: dict[str, Path]) -> None:
+def test_the_card_has_scores_licences_and_limits(packaged: Path, runs: dict[str, Path]) -> None:
     text = (packaged / "README.md").read_text()
     metrics = json.loads((runs["ner"] / "metrics.json").read_text())
     assert text == (packaged / "en_mine/en_mine-0.0.0/README.md").read_text()
@@ -135,14 +135,16 @@ def test_the_card_says_what_one_must_know(packaged: Path, runs: dict[str, Path])
     assert 'spacy.load("de_mine")("…")' in card(german, "de_mine", choose_components([str(runs["ner"])]))
 
 
-def test_configs_of_the_runs_are_in_the_package_and_their_machine_is_not(packaged: Path, runs: dict[str, Path]) -> None:
-    inside = packaged / "en_mine/en_mine-0.0.0"
+def test_the_package_has_the_configs_of_its_runs_but_no_facts_about_their_machine(
+    packaged: Path, runs: dict[str, Path]
+) -> None:
+    pipeline = packaged / "en_mine/en_mine-0.0.0"
     for name, part in (("spen_ner-model", "ner"), ("roles-model", "srl"), ("roles-predicates", "predicates")):
-        kept = json.loads((inside / f"training/{name}.json").read_text())
-        assert kept == json.loads((runs[part] / "config.json").read_text())
+        config = json.loads((pipeline / f"training/{name}.json").read_text())
+        assert config == json.loads((runs[part] / "config.json").read_text())
     for file in packaged.rglob("*"):
         assert not file.is_file() or str(runs["ner"].parent).encode() not in file.read_bytes(), file
-    assert "working_folder" not in (inside / "spen_ner/model/environment.json").read_text()
+    assert "working_folder" not in (pipeline / "spen_ner/model/environment.json").read_text()
     assert [path for path in packaged.parent.iterdir() if path != packaged] == []
 
 
@@ -156,12 +158,12 @@ def test_a_missing_plugin_is_named_when_the_package_is_imported(packaged: Path, 
         "    return whole(name)\n"
         "metadata.version = version\n"
     )
-    done = outcome(packaged, tmp_path)
-    assert done.returncode != 0
-    assert done.stderr.strip().endswith("the pipeline en_mine needs spen-spacy: pip install spen-spacy")
+    process = import_package(packaged, tmp_path)
+    assert process.returncode != 0
+    assert process.stderr.strip().endswith("the pipeline en_mine needs spen-spacy: pip install spen-spacy")
 
 
-def test_a_wheel_has_half_the_weights_and_what_was_there_stays(
+def test_a_wheel_has_half_precision_weights_and_is_not_overwritten(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     wheel = package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0")
@@ -179,15 +181,15 @@ def test_a_wheel_has_half_the_weights_and_what_was_there_stays(
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     nlp = spacy.load("en_names_mine")
     assert nlp.pipe_names == ["spen_ner"] and nlp("Anna went to Boston.").has_annotation("ENT_IOB")
-    before = wheel.read_bytes()
+    content = wheel.read_bytes()
     with pytest.raises(ConfigError, match=r"exists already.*or remove it"):
         package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0")
-    assert wheel.read_bytes() == before
+    assert wheel.read_bytes() == content
 
 
 @pytest.fixture
 def folder(tmp_path: Path):
-    """A function that makes what looks like a run of a task."""
+    """A function that makes a folder that looks like a run of a task."""
 
     def make(name: str, weights: bool = True, **task: object) -> str:
         path = tmp_path / name
@@ -200,8 +202,8 @@ def folder(tmp_path: Path):
     return make
 
 
-def test_what_each_run_becomes(folder) -> None:
-    made = choose_components(
+def test_each_run_becomes_a_component(folder) -> None:
+    components = choose_components(
         [
             folder("labels", type="text"),
             folder("roles", type="srl"),
@@ -210,16 +212,19 @@ def test_what_each_run_becomes(folder) -> None:
             "tagger=" + folder("pos", type="tagging", scheme="none"),
         ]
     )
-    assert [(c.name, c.factory) for c in made] == [
+    assert [(c.name, c.factory) for c in components] == [
         ("tagger", "spen_pos"),
         ("spen_ner", "spen_ner"),
         ("spen_srl", "spen_srl"),
         ("spen_multilabel", "spen_multilabel"),
     ]
-    assert made[2].config["predicates"] == "model" and Path(made[2].config["predicates_model"]).name == "predicates"
-    assert made[1].config == {"model": str(made[1].run.path)}
-    verbs = choose_components([str(made[2].run.path), str(made[0].run.path)], "verbs")
-    assert verbs[1].config == {"model": str(made[2].run.path), "predicates": "verbs"}
+    assert (
+        components[2].config["predicates"] == "model"
+        and Path(components[2].config["predicates_model"]).name == "predicates"
+    )
+    assert components[1].config == {"model": str(components[1].run.path)}
+    verbs = choose_components([str(components[2].run.path), str(components[0].run.path)], "verbs")
+    assert verbs[1].config == {"model": str(components[2].run.path), "predicates": "verbs"}
 
 
 PREDICATES = {"type": "tagging", "scheme": "bio", "corpus": "predicates"}
@@ -240,14 +245,14 @@ SRL = {"type": "srl"}
         ([NER], "verbs", r"--predicates: there are no roles"),
     ],
 )
-def test_runs_that_make_no_pipeline(folder, tmp_path, tasks, predicates, message: str) -> None:
+def test_runs_that_make_no_pipeline_are_rejected(folder, tmp_path, tasks, predicates, message: str) -> None:
     words = [folder(f"run{i}", **task) for i, task in enumerate(tasks)]
     with pytest.raises(ConfigError, match=message):
         package(words, "en_mine", tmp_path / "out", predicates=predicates)
     assert not (tmp_path / "out").exists()
 
 
-def test_folders_that_are_no_finished_runs(folder, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_folders_that_are_no_finished_runs_are_rejected(folder, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(RunError, match="has no weights yet"):
         package([folder("young", weights=False, **NER)], "en_mine", tmp_path / "out")
     with pytest.raises(ConfigError, match="is not a run folder"):
@@ -270,7 +275,7 @@ def test_folders_that_are_no_finished_runs(folder, tmp_path: Path, capsys: pytes
         ({"version": "1.0-beta"}, r"--version 1\.0-beta: .* 1\.0b0"),
     ],
 )
-def test_settings_that_make_no_package(
+def test_settings_that_make_no_package_are_rejected(
     folder, tmp_path: Path, settings: dict[str, str], message: str, monkeypatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sudachipy", None)
@@ -289,35 +294,35 @@ def test_sources_name_known_data_sets_and_own_files(folder) -> None:
     config["features"] = {"vectors": "data:vectors/glove.twitter.27B.25d.top12k.txt"}
     (Path(path) / "config.json").write_text(json.dumps(config))
     assert [entry.name for entry in RunFolder(Path(path)).data_sets()] == ["wnut17", "glove_twitter"]
-    wnut, glove, own = sources([component(path)])
+    wnut, glove, local = sources([component(path)])
     assert wnut["license"].startswith("CC BY 4.0") and wnut["url"].startswith("https://github.com/leondz/emerging")
     assert glove["license"] == "PDDL 1.0" and "url" not in glove
-    assert own == {"name": "mine.conll", "license": "not known to this package"}
+    assert local == {"name": "mine.conll", "license": "not known to this package"}
 
 
-def test_requirements_are_the_plugins_of_what_is_kept() -> None:
+def test_requirements_are_the_plugins_that_configs_name() -> None:
     net = {"type": "infnet.compound", "net": {"type": "core.independent"}}
     names = [text.partition(">=")[0] for text in requirements([{"inference_net": net, "list": [net]}], Registry())]
     assert names == ["spen-spacy", "spen-plugins", "spen-infnet"]
 
 
 @pytest.mark.parametrize(
-    ("tags", "written"),
+    ("tags", "attributes"),
     [(["NOUN", "VERB"], "pos"), (["NN", "VB"], "tag"), (["NOUN+NN", "VERB+VB"], "pos_tag"), (["NOUN", "^"], "tag")],
 )
-def test_a_tagger_writes_the_tags_it_learned(folder, tags: list[str], written: str) -> None:
+def test_a_tagger_writes_the_tags_it_learned(folder, tags: list[str], attributes: str) -> None:
     run = RunFolder(Path(folder("run", type="tagging")))
     run.write("vocabulary.json", {"tags": tags})
     run.write("metrics.json", {"test": {"accuracy": 0.5, "tags": {}}})
-    assert tag_attributes(run) == written
-    assert performance([component(str(run.path), "spen_pos")]) == {f"{written}_acc": 0.5}
+    assert tag_attributes(run) == attributes
+    assert performance([component(str(run.path), "spen_pos")]) == {f"{attributes}_acc": 0.5}
 
 
-def test_of_two_components_of_a_kind_the_second_scores_under_its_name(folder) -> None:
-    made = [component(folder("a", **NER)), Component("more", "spen_ner", RunFolder(Path(folder("b", **NER))))]
-    for score, part in zip((0.25, 0.5), made, strict=True):
+def test_the_second_component_of_a_kind_scores_under_its_name(folder) -> None:
+    components = [component(folder("a", **NER)), Component("more", "spen_ner", RunFolder(Path(folder("b", **NER))))]
+    for score, part in zip((0.25, 0.5), components, strict=True):
         part.run.write("metrics.json", {"test": {"f1": score}})
-    assert performance(made) == {"ents_f": 0.25, "more_ents_f": 0.5}
+    assert performance(components) == {"ents_f": 0.25, "more_ents_f": 0.5}
 
 
 def test_a_package_has_the_language_of_its_runs(packaged: Path, folder, tmp_path: Path, capsys) -> None:
@@ -337,8 +342,10 @@ def test_the_command_line_gives_the_function_its_arguments() -> None:
     app = typer.Typer()
     app.command()(package)
     words = "a b=c --name en_x --out d --build sdist --no-half --keep-energy --predicates verbs --licence MIT"
-    seen = typer.main.get_command(app).make_context("package", [*words.split(), "--version", "1.0.0", "--lang", "de"])
-    assert {name: str(value) for name, value in seen.params.items()} == {
+    context = typer.main.get_command(app).make_context(
+        "package", [*words.split(), "--version", "1.0.0", "--lang", "de"]
+    )
+    assert {name: str(value) for name, value in context.params.items()} == {
         "runs": "['a', 'b=c']",
         "name": "en_x",
         "out": "d",
@@ -354,15 +361,15 @@ def test_the_command_line_gives_the_function_its_arguments() -> None:
 
 def test_the_plugin_registers_the_command(folder) -> None:
     assert spen_command()["package"] == "spen_spacy.packaging.command:package"
-    done = spen("package", folder("run", weights=False, **NER), "--name", "mine", status=1)
-    assert "error: " in done.stderr and "has no weights yet" in done.stderr
+    result = spen("package", folder("run", weights=False, **NER), "--name", "mine", status=1)
+    assert "error: " in result.stderr and "has no weights yet" in result.stderr
 
 
-def test_its_help_and_that_of_the_plugin_import_no_spacy() -> None:
+def test_help_imports_no_spacy() -> None:
     for words in (["--help"], ["package", "--help"]):
         code = (
             f"import sys; from spen_plugins.cli.main import app\ntry: app({words!r})\n"
             "finally: print([m for m in ('spacy', 'torch', 'numpy') if m in sys.modules], file=sys.stderr)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert "Make an installable spaCy pipeline" in done.stdout and done.stderr.strip() == "[]"
+        process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert "Make an installable spaCy pipeline" in process.stdout and process.stderr.strip() == "[]"
