@@ -135,10 +135,15 @@ def predict(
     if (file is None) == (text is None):
         raise ConfigError("expected either a FILE (- for standard input) or --text TEXT")
     check_kept(out, file)
+    from spen_plugins.runs.folder.folder import RunFolder
     from spen_plugins.runs.predict import tokenised, writing
 
     with loading(run, keys, device, refine, precision) as predictor:
-        run_language = predictor.folder.config()["task"].get("language", "en")
+        folders = [predictor.folder]
+        if predicates is not None and (predicates / "config.json").is_file():
+            folders.append(RunFolder.open(predicates))
+        languages = [folder.config()["task"].get("language", "en") for folder in folders]
+        run_language = next((code for code in languages if code != "en"), "en")
         source = tokenised.TokenisedText("", language, predicates, device, run_language)
         writer = writing.make_writer(predictor, form, out, energy)
         say_all(writing.choose_labels_shown(predictor, every, form))

@@ -138,9 +138,19 @@ def make(
             parts[key] = make(part, task, assets, of_net)
         else:
             parts[key] = {name: make(inner, task, assets, of_net) for name, inner in part.items()}
-    component = node.cls(node.config, task, features, **parts)
+    return _construct(node.cls, node.config, task, features, **parts)
+
+
+def _construct(cls: type[Component], *arguments: Any, **parts: Any) -> Component:
+    """The component; a PluginError if its `__init__` does not call, or not first, that of its base class."""
+    try:
+        component = cls(*arguments, **parts)
+    except AttributeError as error:
+        if "Module.__init__" not in str(error):
+            raise
+        component = None
     if not hasattr(component, "_modules"):
-        raise PluginError(f"{node.cls.__name__}.__init__ does not call super().__init__(config, task, features)")
+        raise PluginError(f"{cls.__name__}.__init__ does not begin with super().__init__(…)")
     return component
 
 
@@ -158,7 +168,7 @@ def _make_features(node: Node, task: Task, assets: Path | None, of_net: FeatureN
     parts = {key: _make_features(part, inner, assets) for key, part in node.parts.items() if isinstance(part, Node)}
     if node.cls.of_net and of_net is not None:
         parts["network"] = of_net
-    network = node.cls(config, task, **parts)
+    network = _construct(node.cls, config, task, **parts)
     if not hasattr(network, "output_dim"):
         raise PluginError(f"{node.cls.__name__}.__init__ sets no output_dim; expected the size of its vectors")
     network.config = node.config  # so that assets are saved again under the names in the config

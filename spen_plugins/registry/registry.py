@@ -138,7 +138,9 @@ class Registry:
             "such as method, may choose another type."
             for key, names in owners.items()
         )
-        return f'{hints} To replace the whole table: \'{where}={{"type": "{type_name}"}}\'.' if hints else ""
+        replacement = f'\'{where}={{"type": "{type_name}"}}\''
+        advice = f" If you set {where}.type, {replacement} replaces the whole table, without its other settings."
+        return f"{hints}{advice}" if hints else ""
 
     def _describe_missing(self, kind: str, plugin: str, short: str) -> str:
         names = [p.name for p in self.plugins() if p.status != "refused"]

@@ -19,15 +19,16 @@ NO_TAGS = f"{OTHER_COLUMNS}; a file to predict does not need a column of tags"
 
 
 def warn_of_blank_tags(where: object, sentences: Sequence[TaggedSentence], field: int | str | None) -> list[str]:
-    """A warning if most tags are `_`, which is CoNLL's sign for no value, or any part of speech of CoNLL-U is."""
+    """A warning if most tags have `_`, which is CoNLL's sign for no value, or any part of speech of CoNLL-U is."""
     tags = [tag for sentence in sentences for tag in sentence.tags or ()]
     is_conllu = any(s.line is not None and s.lines is not None for s in sentences)  # only its reader sets both
-    is_part_of_speech = is_conllu and str(field or "upos").partition("+")[0] in ("upos", "xpos")
-    blank_count = sum(tag == "_" or (is_part_of_speech and tag.startswith("_+")) for tag in tags)
-    share = f"warning: {blank_count:,} of {len(tags):,} tags in {where} are '_', CoNLL's sign for no value"
+    names = str(field or "upos").split("+") if is_conllu else []
+    parts = [i for i, name in enumerate(names) if name in ("upos", "xpos")]
+    blank_count = sum(tag == "_" or "_" in [tag.split("+", len(names) - 1)[i] for i in parts] for tag in tags)
+    share = f"warning: {blank_count:,} of {len(tags):,} tags in {where} have '_', CoNLL's sign for no value"
     if blank_count * 2 > len(tags):
         return [f"{share}; is task.tags the right column?"]
-    return [f"{share}, and learned as a tag; expected a value for each word"] * (is_part_of_speech and blank_count > 0)
+    return [f"{share}, and learned as a tag; expected a value for each word"] * (bool(parts) and blank_count > 0)
 
 
 def warn_of_spans(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:

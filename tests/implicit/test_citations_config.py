@@ -112,8 +112,9 @@ def test_a_run_predicts_a_file_of_plain_citations(run: Path, files: Path, tmp_pa
     plain.write_text("A. Cau. <b>Logic</b> and a < b. 1990.\n")  # tags that are no fields
     [line] = [json.loads(line) for line in spen("predict", run, plain).stdout.splitlines()]
     assert line["words"] == ["A", ".", "Cau", ".", "Logic", "and", "a", "<", "b", ".", "1990", "."]
-    plain.write_text("A. Cau. Logic. 1990.\n<author> A. Cau. </author> <titel> Logic. </titel>\n")
-    assert "plain.txt:2: found field <titel> in" in spen("predict", run, plain, status=2).stderr
+    lines = ["A. Cau. Logic of things. 1990.", "A. Cau. <b>Logic</b> and so on. 1990.", "B. Dee. Another one. 1991."]
+    plain.write_text("\n".join([*lines, "<author> A. Cau. </author> <titel> Logic. </titel>\n"]))
+    assert "plain.txt:4: found field <titel> in" in spen("predict", run, plain, status=2).stderr
     protocol = RunFolder(run).metrics()["protocol"]
     assert protocol["labelled"] == "the first 2 training citations" and "validation part" in protocol["selection"]
 

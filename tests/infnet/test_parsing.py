@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
 
 import spen_plugins as sp
 from spen_infnet.parsing import trees
@@ -142,6 +144,8 @@ def test_inputs_of_files_and_texts(task: sp.Task, tmp_path: Path) -> None:
         assert example.sentence is None and example.tags is None
     columns = written(tmp_path / "some.conll", "The\tDT\ncat\tNN\n\nGo\tVB\n")
     assert [e.entry.words for e in task.read_inputs(columns)] == [("The", "cat"), ("Go",)]
+    DocBin(docs=[Doc(Vocab(), words=["The", "cat"])]).to_disk(tmp_path / "some.spacy")
+    assert [e.entry.words for e in task.read_inputs(str(tmp_path / "some.spacy"))] == [("The", "cat")]
     assert task.parse("The cat").entry.words == ("The", "cat")
     broken = written(tmp_path / "broken.trees", f"{TREES[0]}\n{TREES[0][:-1]}\n")
     with pytest.raises(sp.DataError, match="trees:2: found an unclosed bracket"):
@@ -150,7 +154,7 @@ def test_inputs_of_files_and_texts(task: sp.Task, tmp_path: Path) -> None:
         with pytest.raises(sp.DataError, match=r"trees:2: found .* expected one tree per line"):
             task.read_inputs(written(tmp_path / "broken.trees", f"\n{text}\n"))
     assert all(map(trees.is_beginning, ("(TOP (S:a (NP (DT The)", "(S1 (NP", "( (S", "(3 (2 It)", "(TOP")))
-    prose = ("(A (very) good cat)", "(See (Smith 2020))", "((Smith 2020) it)", "(laughs)")
+    prose = ("(A (very) good cat)", "(See (Smith 2020))", "((Smith 2020) it)", "(laughs)", "(NATO (North Atlantic) is")
     assert not any(map(trees.is_beginning, ("( ( O", "(\t(\tO", "( O", "(", *prose)))
     with pytest.raises(sp.DataError, match=r"no sentence with a tree"):
         task.metric().compute()

@@ -353,9 +353,13 @@ def test_a_feature_network_sets_its_output_dim(toy: ToyTask) -> None:
 
 
 def test_a_component_calls_its_bases_constructor(toy: ToyTask) -> None:
-    cls = type("Mine", (ToyEnergy,), {"__init__": lambda self, config, task, features=None: None})
-    with pytest.raises(PluginError, match=r"^Mine.__init__ does not call super\(\).__init__\(config, task, features\)"):
-        make(Node("energy", "acme.mine", cls, sp.Config(), "energy"), toy)
+    def set_layer(self: Any, *arguments: Any) -> None:
+        self.layer = torch.nn.Linear(2, 2)
+
+    for init in (lambda self, *arguments: None, set_layer):
+        cls = type("Mine", (ToyEnergy,), {"__init__": init})
+        with pytest.raises(PluginError, match=r"^Mine\.__init__ does not begin with super\(\)\.__init__\(…\)"):
+            make(Node("energy", "acme.mine", cls, sp.Config(), "energy"), toy)
 
 
 def test_stages_are_a_list(toy: ToyTask) -> None:

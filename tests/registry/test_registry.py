@@ -296,7 +296,11 @@ def test_the_error_for_a_key_of_another_type_names_that_type(site):
         Registry([]).parse("trainer", spec, "trainer", "x.json")
     message = str(error.value)
     assert "'net_epochs' is a key of energy, but trainer.type is 'cross_entropy'" in message
-    assert "'lr' is a key of" not in message and message.endswith("""table: 'trainer={"type": "cross_entropy"}'.""")
+    assert "'lr' is a key of" not in message
+    assert message.endswith(
+        """ If you set trainer.type, 'trainer={"type": "cross_entropy"}' replaces the whole table, """
+        "without its other settings."
+    )
 
 
 @pytest.mark.parametrize(

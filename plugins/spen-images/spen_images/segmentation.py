@@ -132,9 +132,13 @@ class Segmentation(ImageTask):
         self.inputs = sp.ImageInputs(channels["train"], smallest=min(train[0].mask.shape))
 
     def notes(self) -> list[str]:
-        values = {value for example in self._parts["train"] for value in np.unique(example.mask).tolist()}
-        state = "full (1 or 255 everywhere)" if values == {1} else "empty (0 everywhere)"
-        return [f"warning: every training mask is {state}; there is nothing to learn"] if len(values) == 1 else []
+        train = self._parts["train"]
+        state = None
+        if not any(example.mask.any() for example in train):
+            state = "empty (0 everywhere)"
+        elif all(example.mask.all() for example in train):
+            state = "full (1 or 255 everywhere)"
+        return [f"warning: every training mask is {state}; there is nothing to learn"] if train and state else []
 
     def augment(self, example: Example, rng: np.random.Generator) -> Example:
         """A shift, a mirror image and other light, all drawn from `rng`; the mask moves with its image."""

@@ -47,7 +47,7 @@ class TokenisedText:
         language: code of the language whose spaCy tokeniser is used, if the user named one.
         finder: run folder of a tagger of predicates; None: that of an installed plugin.
         device: the tagger's device.
-        run_language: code of the run's own language, which is used if `language` is None.
+        default: code of the runs' own language, which is used if `language` is None.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class TokenisedText:
         language: str | None = None,
         finder: Path | None = None,
         device: str = "cpu",
-        run_language: str = "en",
+        default: str = "en",
     ) -> None:
         self.text = text
         self.lines: Sequence[str] | None = None
         self.words: Sequence[Sequence[str]] | None = None
         self._places: list[Place] = []
-        self.named, self._language, self._finder, self._device = language, language or run_language, finder, device
+        self.named, self._language, self._finder, self._device = language, language or default, finder, device
         self._is_tokenised = self._was_asked = False
-        self._installed: str | None = None
+        self._installed: tuple[str, str] | None = None
         self._sentences_without_predicates = 0
 
     def describe(self) -> str:
@@ -80,10 +80,11 @@ class TokenisedText:
         predicate_notes = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {source}"] if count else []
         notes = note_unspaced(self.text, self.named) if self._is_tokenised and self._language == "en" else []
         if self._installed is not None:
-            remedy = f"by {self._installed}; --predicates RUN names a model of another language or domain"
-            predicate_notes = [f"{note} {remedy}" for note in predicate_notes]
-            if self._language not in self._installed.split("-"):
-                notes.append(f"warning: the text is in {self._language}, but its predicates are found {remedy}")
+            package, language = self._installed
+            advice = f"predicates are found by {package}; --predicates RUN names a model of another language or domain"
+            predicate_notes = [f"{note}: {advice}" for note in predicate_notes]
+            if self._language != language:
+                notes.append(f"warning: the text is in {self._language}, but {advice}")
         return [*notes, *predicate_notes]
 
     def check_used(self) -> None:
@@ -122,12 +123,13 @@ class TokenisedText:
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """The positions of each sentence's predicates, from 0."""
         self._was_asked = True
-        run, self._installed = _find_installed_run() if self._finder is None else (self._finder, None)
+        run, package = _find_installed_run() if self._finder is None else (self._finder, None)
         finder = load(run, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
             raise ConfigError(
                 f"--predicates {finder.folder.path}: its tags have no predicates; `spen-run predicates` trains a run"
             )
+        self._installed = package and (package, getattr(finder.task.config, "language", "en"))
         predictions = finder.predict([{"words": list(words)} for words in sentences])
         predicates = [[i for i, tag in enumerate(prediction["tags"]) if tag == PREDICATE] for prediction in predictions]
         self._sentences_without_predicates = 0 if any(predicates) else len(predicates)
@@ -176,13 +178,12 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     """Examples of a file in the task's format, or of raw text if it looks like that; and notes for the user.
 
     If the task has one example per predicate and the file marks no predicates, they are predicted as for raw text.
-    If the text can't be read either, the error is that of the file, with its line.
+    If the text can't be read either, the error names the line.
     """
     task, path = predictor.task, locate(str(file))
     error: DataError | None = None
-    raw.lines = _read_texts(task, path)
-    if raw.lines is not None:
-        raw.text = "\n".join(raw.lines)
+    if (lines := _read_texts(task, path)) is not None:
+        raw.lines, raw.text = lines, "\n".join(lines)
     elif raw.named and _is_raw(task, path, has_no_columns) and not isinstance(task.inputs, TextInputs):
         raw.text = "\n".join(read_lines(path))
     else:
@@ -202,17 +203,17 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
     try:
         examples = read_text(task, raw)
     except DataError as text_error:
-        raise error or text_error from None
+        if error is not None and text_error.line is None:
+            raise error from None
+        raise DataError(file, text_error.line, text_error.found, text_error.expected) from None
     return examples, [f"{file}: {raw.describe()}"]
 
 
 def _read_texts(task: Task, path: Path) -> list[str] | None:
     """The texts of JSON lines such as `{"sentence": "Anna left."}`, AllenNLP's inputs, for a task that reads words;
-    None for other files and tasks.
-    """
-    if not path.is_file() or not isinstance(task, ReadsText) or isinstance(task.inputs, TextInputs):
-        return None
-    if not JSON_LINES.fits(read_head(path)):
+    None for other files and tasks."""
+    reads_words = isinstance(task, ReadsText) and not isinstance(task.inputs, TextInputs)
+    if not reads_words or not path.is_file() or not JSON_LINES.fits(read_head(path)):
         return None
     try:
         _, first = next(read_json_lines(path, _EXAMPLE_LINE, lambda value: value))

@@ -269,7 +269,7 @@ def test_folders_that_are_no_finished_runs_are_rejected(folder, tmp_path: Path, 
         ({"name": "en-mine"}, "--name en-mine: a package's name has letters"),
         ({"name": "en_mine_"}, "--name en_mine_"),
         ({"name": "en__mine"}, "--name en__mine"),
-        ({"lang": "klingon"}, "--lang klingon: spaCy has no such language"),
+        ({"lang": "klingon"}, "found language 'klingon'; spaCy has no such language"),
         ({"lang": "ja"}, "spaCy has no tokeniser for ja here: .*SudachiPy"),
         ({"version": "one"}, r"--version one: expected a version .* 1\.0\.0"),
         ({"version": "1.0-beta"}, r"--version 1\.0-beta: .* 1\.0b0"),
@@ -333,7 +333,7 @@ def test_a_package_has_the_language_of_its_runs(packaged: Path, folder, tmp_path
             package(words, "mine", tmp_path / "out", lang)
         said = capsys.readouterr().err
         assert f"note: the package is called {full}:" in said
-        assert ("run has task.language=de, but --lang en tokenises its text" in said) == (lang == "en")
+        assert ("run has task.language=de, but the package's language is en" in said) == (lang == "en")
     assert find_pipeline(words[1].partition("=")[2], None, None, None).language == "de"
     assert find_pipeline(words[0], None, None, None).language == "en"
 

@@ -113,7 +113,14 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
         """One citation per line; tags that are no fields are dropped from a line without fields."""
-        return [self.parse(drop_markup(line, self.config.fields)) for line in sp.split_lines(raw.text) if line.strip()]
+        examples = []
+        for number, line in enumerate(sp.split_lines(raw.text), 1):
+            if line.strip():
+                try:
+                    examples.append(self.parse(drop_markup(line, self.config.fields)))
+                except sp.DataError as error:
+                    raise sp.DataError("text", number, error.found, error.expected) from None
+        return examples
 
     def parse(self, item: Any) -> TaggedExample:
         """A text, or `{"text": …}`; its fields may be tagged inline."""

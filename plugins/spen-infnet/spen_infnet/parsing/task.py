@@ -88,8 +88,9 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
 
     def read_inputs(self, path: str) -> list[TreeExample]:
         """Sentences of a file whose first line is a tree or begins as one, or of any format of tagged words."""
-        first = _find_first(sp.read_lines(sp.locate(path)))
+        first = ""
         try:
+            first = _find_first(sp.read_lines(sp.locate(path)))
             trees.parse(first)
         except sp.DataError:
             has_trees = trees.is_beginning(first)

@@ -27,7 +27,7 @@ UNKNOWN = "XX"
 _ROOTS = frozenset(("", ROOT, "ROOT", "S1"))
 _TOKEN = re.compile(r"\(\s*[^\s()]*|\)|[^\s()]+")
 _ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
-_BEGINNING = re.compile(r"\((\s+|[^\s()a-z]+\s*)\([^\s()a-z][^\s()]*(?![^\s(])|\([A-Z]+$")
+_BEGINNING = re.compile(r"\((\s+|[^\s()a-z]+\s*)\((?![A-Z][a-z])[^\s()a-z][^\s()]*(?![^\s(])|\([A-Z]+$")
 _TREE = "one tree per line, as in (TOP (S (NP (DT The) (NN cat)) (VP (VBZ sleeps))))"
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from spen_plugins import ConfigError, Registry, locked
+from spen_plugins import ConfigError, Registry, RunFolder, locked
 from spen_spacy.annotate import options
 
 if TYPE_CHECKING:
+    from spen_spacy.annotate.pipeline import Pipeline
     from spen_spacy.annotate.plan import Job, Plan
     from spen_spacy.annotate.shards import Done
 
@@ -73,7 +74,7 @@ def annotate(
         parquet.require()
     source = find_pipeline(pipeline, predicates, language, device or ("cuda" if gpus else None), precision)
     if predicates is None and len(source.runs) > 1:
-        _note_finder(source.language)
+        _note_finder(source)
     format, sources, skipped = find_sources(inputs, kind, out)
     _note_skipped(skipped)
     reading = Reading(format, documents, text)
@@ -118,11 +119,14 @@ def _follow(steps: Generator[Done, None, None], job: Job, plan: Plan, unfinished
     typer.echo(f"{job.out}: all of {shards}{note_failed(job, plan.shards)}")
 
 
-def _note_finder(language: str) -> None:
-    """Say which installed model finds the predicates; a warning if it is of another language."""
-    registry = Registry()
+def _note_finder(pipeline: Pipeline) -> None:
+    """Print which installed model finds the predicates, as a warning if its run is of another language."""
+    from spen_spacy.packaging.runs import choose_language
+
+    registry, language = Registry(), pipeline.language
     finder = registry.plugin(f"{registry.providers('model')['spen_srl'][0]}.spen_srl").distribution
-    start = "note:" if language in finder.split("-") else f"warning: the text is in {language}, but"
+    is_same = choose_language([RunFolder.open(Path(pipeline.runs[-1]))]) == language
+    start = "note:" if is_same else f"warning: the text is in {language}, but"
     typer.echo(
         f"{start} predicates are found by {finder}; --predicates RUN names a model of another language or domain",
         err=True,

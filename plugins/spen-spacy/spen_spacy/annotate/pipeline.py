@@ -106,11 +106,12 @@ def find_pipeline(
             runs.append(str(Path(predicates).expanduser().resolve()))
         elif choose_factory(RunFolder.open(path)) == "spen_srl":
             runs.append(str(find_installed("--predicates", "spen_srl") / "predicates"))
+        option = "--language" if language else "task.language"
         language = language or choose_language(map(RunFolder.open, map(Path, runs)))
         try:
             spacy.util.get_lang_class(language)
         except ImportError as error:
-            raise ConfigError(f"--language {language}: spaCy has no such language (en, de, …; xx for any)") from error
+            raise ConfigError(f"{option} {language}: spaCy has no such language (en, de, …; xx for any)") from error
         return Pipeline(runs[0], tuple(runs), language, device, precision)
     for option, value in (("--predicates", predicates), ("--language", language)):
         if value is not None:

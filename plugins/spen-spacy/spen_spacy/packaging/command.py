@@ -83,7 +83,7 @@ def package(
     for run in folders:
         if (language := choose_language([run])) not in ("en", lang):
             typer.echo(
-                f"warning: {run.path} has task.language={language}, but --lang {lang} tokenises its text", err=True
+                f"warning: {run.path} has task.language={language}, but the package's language is {lang}", err=True
             )
         if run.metrics() is None:
             _note(f"{run.path} has no metrics.json: the run has not finished, and the card will have no scores of it")

@@ -63,7 +63,7 @@ def check(lang: str, version: str) -> None:
     try:
         spacy.util.get_lang_class(lang)
     except ImportError as error:
-        raise sp.ConfigError(f"--lang {lang}: spaCy has no such language (en, de, …; xx for any)") from error
+        raise sp.ConfigError(f"found language {lang!r}; spaCy has no such language (en, de, …; xx for any)") from error
     try:
         normal = str(Version(version))
     except InvalidVersion:
