@@ -398,6 +398,7 @@ def test_describe_rejects_unknown_names(words):
 
 
 class Predictor:
+    folder = types.SimpleNamespace(config=lambda: {"task": {}})
     task = types.SimpleNamespace(
         read=lambda path: ["x", "y"], notes=lambda: ["f: read as it is"], formats=dict, shown=None, space=None
     )
