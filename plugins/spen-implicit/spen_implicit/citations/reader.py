@@ -63,9 +63,9 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
     return sentences
 
 
-def citation(text: str, fields: Collection[str] = FIELDS) -> TaggedSentence:
-    """The citation of one text, with or without tags; `DataError` as in `read_citations`."""
-    return tagged(list(_split_pieces("input", None, text, fields, gold=False)))
+def citation(text: str, fields: Collection[str] = FIELDS, number: int | None = None) -> TaggedSentence:
+    """The citation of one text, perhaps a line's, with or without tags; `DataError` as in `read_citations`."""
+    return tagged(list(_split_pieces("input", number, text, fields, gold=False)))
 
 
 def drop_markup(line: str, fields: Collection[str] = FIELDS) -> str:

@@ -113,22 +113,16 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
         """One citation per line; tags that are no fields are dropped from a line without fields."""
-        examples = []
-        for number, line in enumerate(sp.split_lines(raw.text), 1):
-            if line.strip():
-                try:
-                    examples.append(self.parse(drop_markup(line, self.config.fields)))
-                except sp.DataError as error:
-                    raise sp.DataError("text", number, error.found, error.expected) from None
-        return examples
+        lines = enumerate(sp.split_lines(raw.text), 1)
+        return [self.parse(drop_markup(line, self.config.fields), number) for number, line in lines if line.strip()]
 
-    def parse(self, item: Any) -> TaggedExample:
-        """A text, or `{"text": …}`; its fields may be tagged inline."""
+    def parse(self, item: Any, number: int | None = None) -> TaggedExample:
+        """A text, or `{"text": …}`; its fields may be tagged inline. `number` is its line, for errors."""
         text = item.get("text") if isinstance(item, Mapping) else item
-        sentence = citation(text, self.config.fields) if isinstance(text, str) else None
+        sentence = citation(text, self.config.fields, number) if isinstance(text, str) else None
         if sentence is None or not sentence.words:
             raise sp.DataError(
-                "input", None, f"{item!r:.80}", 'a citation as text, or {"text": "A. Writer. A Title. …"}'
+                "input", number, f"{item!r:.80}", 'a citation as text, or {"text": "A. Writer. A Title. …"}'
             )
         return self._tagging.example(_apply_rules(sentence), "input")
 
