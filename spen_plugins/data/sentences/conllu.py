@@ -13,7 +13,7 @@ from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
 FIELDS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """Fields that can be read, as text."""
-_OF_SPACY = {"pos": "upos", "tag": "xpos"}
+_SPACY_NAMES = {"pos": "upos", "tag": "xpos"}
 """Other names of fields, by which spaCy has them."""
 _BLANK = "_"
 _ID = re.compile(r"(0|[1-9]\d*)|[1-9]\d*-[1-9]\d*|\d+\.[1-9]\d*")
@@ -71,7 +71,7 @@ def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -
     for key, name in wanted.items():
         for field in name.split("+") if key == "tags" else [name]:
             if field not in known:
-                suggestion = did_you_mean(_OF_SPACY.get(field, field), known)
+                suggestion = did_you_mean(_SPACY_NAMES.get(field, field), known)
                 raise ConfigError(
                     f"task.{key}: found {field!r}; expected a field of {what}: {', '.join(known)}.{suggestion}"
                 )

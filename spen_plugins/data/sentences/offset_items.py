@@ -137,10 +137,10 @@ def _find_word_span(text: str, span: Any, bounds: Bounds, moved: list[str]) -> S
     if not (type(start) is type(end) is int and isinstance(label, str) and label and 0 <= start < end <= len(text)):
         raise bad(f"the span {span!r:.80} in a text of {len(text)} characters", SPAN)
     content = text[start:end]
-    own = span.get("text") if isinstance(span, Mapping) and "labels" in span else None  # of Label Studio
-    if isinstance(own, str) and _remove_blanks(own) != _remove_blanks(content):
+    span_text = span.get("text") if isinstance(span, Mapping) and "labels" in span else None  # of Label Studio
+    if isinstance(span_text, str) and _remove_blanks(span_text) != _remove_blanks(content):
         expected = "offsets that count characters (code points, not UTF-16) from 0 and fit the span's text"
-        raise bad(f"the span {own!r:.80} from {start} to {end}, where the text has {content!r:.80}", expected)
+        raise bad(f"the span {span_text!r:.80} from {start} to {end}, where the text has {content!r:.80}", expected)
     start, end = end - len(content.lstrip()), start + len(content.rstrip())
     indices = [i for i, (first, last) in enumerate(bounds) if first < end and last > start]
     if not indices:

@@ -37,11 +37,11 @@ def read_parents(hierarchy: str | Mapping[str, str], labels: Sequence[str]) -> l
         for name in pair:
             if name not in indices:
                 problem, expected = f"label {name!r}", f"one of the {len(labels)} labels"
-                near = did_you_mean(name, labels)
+                suggestion = did_you_mean(name, labels)
                 if line:
                     advice = "; remove lines whose labels do not occur in the data"
-                    raise DataError(hierarchy, line, problem, f"{expected}{advice}.{near}")
-                raise ConfigError(f"task.hierarchy: found {problem}; expected {expected}.{near}")
+                    raise DataError(hierarchy, line, problem, f"{expected}{advice}.{suggestion}")
+                raise ConfigError(f"task.hierarchy: found {problem}; expected {expected}.{suggestion}")
         child, parent = (indices[name] for name in pair)
         if parents[child] not in (None, parent):
             raise ConfigError(
