@@ -45,16 +45,16 @@ NamedParts = Mapping[str, Component]
 """Components by the names that a user chose for them, under a starred key of `Component.parts`."""
 
 
-def name_parts(parts: NamedParts, where: str) -> nn.ModuleDict:
+def name_parts(parts: NamedParts, key_path: str) -> nn.ModuleDict:
     """The components as modules.
 
     Args:
-        where: the key's path in the config, for messages.
+        key_path: the key's path in the config, for messages.
 
     Raises:
         ConfigError: PyTorch can't take a name.
     """
     for name in parts:
         if "." in name or not name or hasattr(nn.ModuleDict(), name):
-            raise ConfigError(f"{where}: {name!r} is not a valid module name in PyTorch; choose another")
+            raise ConfigError(f"{key_path}: {name!r} is not a valid module name in PyTorch; choose another")
     return nn.ModuleDict(parts)

@@ -96,7 +96,7 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def translate_plugin_errors(where: str) -> Iterator[None]:
+def translate_plugin_errors(prefix: str) -> Iterator[None]:
     """Raises a PluginError that names the line, in place of any error of a plugin's code inside, so that no other
     plugin is disturbed."""
     try:
@@ -104,7 +104,7 @@ def translate_plugin_errors(where: str) -> Iterator[None]:
     except PluginError:
         raise
     except (Exception, SystemExit) as error:
-        raise PluginError(f"{where}{_find_line(error)}: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{prefix}{_find_line(error)}: {type(error).__name__}: {error}") from error
 
 
 def _find_line(error: BaseException) -> str:

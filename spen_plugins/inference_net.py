@@ -44,22 +44,22 @@ class InferenceNet(Component):
         raise NotImplementedError
 
 
-def check_alone(net: InferenceNet | type[InferenceNet], where: str) -> None:
+def check_alone(net: InferenceNet | type[InferenceNet], label: str) -> None:
     """Raise a ConfigError if a net predicts by an energy.
 
     Args:
         net: the net, or its class.
-        where: its name in messages.
+        label: its name in messages.
     """
     if net.uses_energy or net.chooses:
         kind = net.__name__ if isinstance(net, type) else type(net).__name__
         raise ConfigError(
-            f"{where}: {kind} predicts with an energy, but a mean averages probabilities; expected a net that predicts "
+            f"{label}: {kind} predicts with an energy, but a mean averages probabilities; expected a net that predicts "
             "by itself, such as 'independent' or 'crf'"
         )
 
 
-def join_nets(nets: NamedParts | None, where: str, missing: str) -> nn.ModuleDict:
+def join_nets(nets: NamedParts | None, key_path: str, missing: str) -> nn.ModuleDict:
     """The nets of a mean, as modules.
 
     Raises:
@@ -68,8 +68,8 @@ def join_nets(nets: NamedParts | None, where: str, missing: str) -> nn.ModuleDic
     if not nets:
         raise ConfigError(missing)
     for name, net in nets.items():
-        check_alone(net, f"{where}.{name}")
-    return name_parts(nets, where)
+        check_alone(net, f"{key_path}.{name}")
+    return name_parts(nets, key_path)
 
 
 class CostNet(Component):

@@ -88,7 +88,7 @@ class Commands(Group):
     def _describe_missing(self, name: str) -> str:
         """The error for a command whose plugin is broken or not installed."""
         distribution = self.elsewhere[name]
-        plugin = self.host.known.get(distribution.removeprefix("spen-"))
+        plugin = self.host.plugins.get(distribution.removeprefix("spen-"))
         if plugin is not None and plugin.error is not None:
             return plugin.error
         command = f"`{self.program} {name}`"
@@ -104,7 +104,7 @@ class Commands(Group):
         )
 
     def _list_notes(self) -> list[str]:
-        return [f"note: {plugin.error}" for plugin in self.host.known.values() if plugin.error is not None]
+        return [f"note: {plugin.error}" for plugin in self.host.plugins.values() if plugin.error is not None]
 
 
 class Figures(Commands):
@@ -128,13 +128,13 @@ class PluginCommand(Command):
 
     def _import_command(self) -> Any:
         if len(self._plugins) > 1:
-            providers = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
+            providers = " and ".join(str(self._host.plugins[plugin]) for plugin in self._plugins)
             raise PluginError(f"{self._kind} {self.name!r} is provided by {providers}; uninstall all but one")
         return _make_command(str(self.name), self._host.member(self._kind, self._plugins[0], self._registered_name))
 
     def _summarise(self, plugin: str) -> str:
         target = self._host.load(plugin)[self._kind][self._registered_name]
-        return visible(f"{read_docstring(target)} ({self._host.known[plugin].distribution})".strip())
+        return visible(f"{read_docstring(target)} ({self._host.plugins[plugin].distribution})".strip())
 
 
 def read_docstring(target: Callable[..., Any] | str) -> str:

@@ -204,8 +204,8 @@ def keys(experiment: Experiment) -> Iterator[Field]:
 
 
 def _list_node_fields(node: Node) -> Iterator[Field]:
-    yield Field(f"{node.where}.type", f"{node.kind} type", json.dumps(node.type), _read_first_line(node.cls))
-    yield from _list_model_fields(node.config, f"{node.where}.")
+    yield Field(f"{node.key_path}.type", f"{node.kind} type", json.dumps(node.type), _read_first_line(node.cls))
+    yield from _list_model_fields(node.config, f"{node.key_path}.")
     if node.own_features is not None:
         yield from _list_node_fields(node.own_features)
     for part in node.parts.values():

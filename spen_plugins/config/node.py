@@ -27,7 +27,7 @@ class Node:
         type: the type's name in the config.
         cls: the class of that type.
         config: an instance of the class's `Config`.
-        where: the table's path in the config, `energy.terms.words`.
+        key_path: the table's path in the config, `energy.terms.words`.
         features: the node of its feature network: its own, or the experiment's, of which each component gets a copy;
             None if the class takes none.
         parts: the nodes of its inner components, by the keys of `Component.parts`, and below a starred key by name.
@@ -37,14 +37,18 @@ class Node:
     type: str
     cls: Any
     config: Any
-    where: str
+    key_path: str
     features: Node | None = None
     parts: Mapping[str, Node | Mapping[str, Node]] = field(default_factory=dict)
 
     @property
     def own_features(self) -> Node | None:
         """The node of its own feature network; None if it uses the experiment's."""
-        return self.features if self.features is not None and self.features.where == f"{self.where}.features" else None
+        return (
+            self.features
+            if self.features is not None and self.features.key_path == f"{self.key_path}.features"
+            else None
+        )
 
     def table(self, whole: bool = False) -> dict[str, Any]:
         """The table as JSON values, with its defaults; parsing it again gives an equal node.
@@ -61,46 +65,48 @@ class Node:
         return table
 
 
-def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, shared: Node | None = None) -> Node:
+def parse(registry: Registry, kind: str, spec: Any, key_path: str, source: object, shared: Node | None = None) -> Node:
     """A table of a config, with the tables in it.
 
     `shared` is the experiment's feature network, for components that need one but have none of their own.
     """
-    cls, config = registry.parse(kind, spec, where, source)
+    cls, config = registry.parse(kind, spec, key_path, source)
     if not KINDS[kind].features:  # a task, a feature network or a trainer, without its own feature network
-        parts = _parse_parts(registry, cls, spec, where, source, None) if kind == "features" else {}
-        return Node(kind, spec["type"], cls, config, where, None, parts)
-    features = _parse_features(registry, kind, cls, spec, where, source, shared)
+        parts = _parse_parts(registry, cls, spec, key_path, source, None) if kind == "features" else {}
+        return Node(kind, spec["type"], cls, config, key_path, None, parts)
+    features = _parse_features(registry, kind, cls, spec, key_path, source, shared)
     return Node(
-        kind, spec["type"], cls, config, where, features, _parse_parts(registry, cls, spec, where, source, shared)
+        kind, spec["type"], cls, config, key_path, features, _parse_parts(registry, cls, spec, key_path, source, shared)
     )
 
 
 def _parse_features(
-    registry: Registry, kind: str, cls: type[Component], spec: Any, where: str, source: object, shared: Node | None
+    registry: Registry, kind: str, cls: type[Component], spec: Any, key_path: str, source: object, shared: Node | None
 ) -> Node | None:
     """The node of a component's feature network."""
     if not cls.uses_features:
         if "features" in spec:
-            raise ConfigError(f"{source}: {where}.features: {kind} {spec['type']!r} uses no feature network; omit it.")
+            raise ConfigError(
+                f"{source}: {key_path}.features: {kind} {spec['type']!r} uses no feature network; omit it."
+            )
         return None
     if spec.get("features") is not None:
-        return parse(registry, "features", spec["features"], f"{where}.features", source)
+        return parse(registry, "features", spec["features"], f"{key_path}.features", source)
     if shared is None:
         raise ConfigError(
-            f"{source}: {where} {spec['type']!r} requires a feature network; give a table 'features' or "
-            f"'{where}.features'. `spen describe features` lists the installed types."
+            f"{source}: {key_path} {spec['type']!r} requires a feature network; give a table 'features' or "
+            f"'{key_path}.features'. `spen describe features` lists the installed types."
         )
     return shared
 
 
 def _parse_parts(
-    registry: Registry, cls: type[Component], spec: Any, where: str, source: object, shared: Node | None
+    registry: Registry, cls: type[Component], spec: Any, key_path: str, source: object, shared: Node | None
 ) -> dict[str, Node | Mapping[str, Node]]:
     """The nodes of a component's inner components."""
     nodes: dict[str, Node | Mapping[str, Node]] = {}
     for key, kind in cls.parts.items():
-        table, place = spec.get(key), f"{where}.{key}"
+        table, place = spec.get(key), f"{key_path}.{key}"
         if table is None:
             continue
         if not kind.endswith("*"):

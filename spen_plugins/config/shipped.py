@@ -66,7 +66,7 @@ def copy(name: str, folder: Path) -> list[Path]:
 def list_folders() -> list[Path]:
     """The folders of the shipped configs, the core's first; a config may import their files by name."""
     folders = [FOLDER]
-    for plugin in PluginHost().known.values():
+    for plugin in PluginHost().plugins.values():
         spec = find_spec(plugin.entry.partition(":")[0].partition(".")[0])  # of a whole package: imports nothing
         locations = (spec and spec.submodule_search_locations) or ()
         folders += [folder for location in locations if (folder := (Path(location) / "configs").resolve()).is_dir()]

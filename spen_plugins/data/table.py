@@ -103,7 +103,7 @@ class Ragged:
         )
 
     @classmethod
-    def of(cls, hit: np.ndarray) -> Ragged:
+    def from_mask(cls, hit: np.ndarray) -> Ragged:
         """Column numbers of the true cells of a boolean `(rows, columns)` matrix."""
         start = np.concatenate([[0], np.count_nonzero(hit, axis=1).cumsum()])
         return cls(start, np.nonzero(hit)[1].astype(np.int32))
@@ -120,7 +120,7 @@ _TRUE_VALUES = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true"
 KEYS = ("id", "uid", "uuid", "index")
 """Names, in any case, of columns that number the rows if their values all differ."""
 
-Known = Mapping[str, tuple[str, ...]]
+ColumnValues = Mapping[str, tuple[str, ...]]
 """Columns of the training file: name -> a category's values, `BINARY`, or () for a number."""
 Cells: TypeAlias = np.ndarray | list[str | None]
 """A column: numbers `(rows,)` with NaN for missing ones, or texts, None for missing ones."""
@@ -147,10 +147,11 @@ def make_table(
     path: object,
     columns: Mapping[str, Cells],
     line: list[int],
-    known: Known | None = None,
+    training_columns: ColumnValues | None = None,
     unused: Collection[str] = (),
 ) -> Table:
-    """A table of columns, by name; `known` and `unused` are as in `read_table`, `line` is each row's line, `(rows,)`.
+    """A table of columns, by name; `training_columns` and `unused` are as in `read_table`, `line` is each row's
+    line, `(rows,)`.
 
     A column of 0 and 1 is binary, other columns of numbers are numeric. Texts are categories if there are few different
     ones, otherwise of kind text, as are unused columns.
@@ -160,7 +161,11 @@ def make_table(
     for column, (name, cells) in enumerate(columns.items()):
         values: tuple[str, ...] | None = None
         if name not in unused:
-            values = known[name] if known and name in known else _list_values(table, name, cells)
+            values = (
+                training_columns[name]
+                if training_columns and name in training_columns
+                else _list_values(table, name, cells)
+            )
         if values is not None:
             table.dense[:, column] = _encode_cells(table, name, cells, values)
         kind = "text" if values is None else "nominal" if values else "numeric"

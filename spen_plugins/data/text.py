@@ -61,7 +61,7 @@ def detect_encoding(data: bytes) -> str | None:
     return next((encoding for mark, encoding in _MARKS.items() if data.startswith(mark)), _ENCODING.get())
 
 
-def recode_file(where: str | Path, data: bytes) -> bytes:
+def recode_file(source: str | Path, data: bytes) -> bytes:
     """A file's content in UTF-8; content that is in UTF-8 already is returned unchecked."""
     encoding = detect_encoding(data)
     if encoding is None:
@@ -71,9 +71,9 @@ def recode_file(where: str | Path, data: bytes) -> bytes:
     except UnicodeDecodeError as error:
         line = data[: error.start].decode(encoding, "replace").count("\n") + 1
         problem = f"byte 0x{data[error.start]:02x}, which is not {encoding}"
-        raise DataError(where, line, problem, f"{encoding} text; or pass another encoding=") from None
+        raise DataError(source, line, problem, f"{encoding} text; or pass another encoding=") from None
     except UnicodeError as error:  # without a place: a byte order mark is missing, a surrogate stands alone
-        raise DataError(where, None, f"text that is not {encoding} ({error})", "another encoding=") from None
+        raise DataError(source, None, f"text that is not {encoding} ({error})", "another encoding=") from None
 
 
 def recode_head(data: bytes) -> bytes:
@@ -109,17 +109,17 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
-def decoded(where: str | Path, data: bytes) -> str:
+def decoded(source: str | Path, data: bytes) -> str:
     """The text of UTF-8 data, without a byte order mark; a DataError with the line of an invalid or zero byte."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(where, line, f"byte 0x{data[error.start]:02x}, which is not UTF-8", UTF_8) from None
+        raise DataError(source, line, f"byte 0x{data[error.start]:02x}, which is not UTF-8", UTF_8) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(where, line, "a zero byte", UTF_8)
+        raise DataError(source, line, "a zero byte", UTF_8)
     return text
 
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 Sums = dict[str, list[float]]
-"""`what:phase.term` -> sum over examples and number of examples; JSON, for the checkpoint."""
+"""`kind:phase.term` -> sum over examples and number of examples; JSON, for the checkpoint."""
 
 
-def add(sums: Sums, what: str, name: str, value: float, count: int) -> None:
+def add(sums: Sums, kind: str, name: str, value: float, count: int) -> None:
     """Add a sum over `count` examples."""
-    entry = sums.setdefault(f"{what}:{name}", [0.0, 0])
+    entry = sums.setdefault(f"{kind}:{name}", [0.0, 0])
     entry[0] += value
     entry[1] += count
 
@@ -57,14 +57,14 @@ def merge_sums(sums: Sequence[Sums]) -> Sums:
     all_sums: Sums = {}
     for process_sums in sums:
         for key, (total, count) in process_sums.items():
-            what, _, name = key.partition(":")
-            add(all_sums, what, name, total, count)
+            kind, _, name = key.partition(":")
+            add(all_sums, kind, name, total, count)
     return all_sums
 
 
-def means(sums: Sums, what: str = "loss") -> dict[str, float]:
+def means(sums: Sums, kind: str = "loss") -> dict[str, float]:
     """Means so far, by `phase.term`."""
-    prefix = what + ":"
+    prefix = kind + ":"
     return {key[len(prefix) :]: total / count for key, (total, count) in sums.items() if key.startswith(prefix)}
 
 

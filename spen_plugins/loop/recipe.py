@@ -46,12 +46,12 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
 
 def _check_prefixes(model: Model, stage: Stage, claims: Mapping[str, Sequence[str]]) -> None:
     """Raise a ConfigError for a prefix that names no part of the model; a part may lack parameters, or be absent."""
-    known = {"energy", "energy_loss", *(name for names in _find_aliases(model).values() for name in names)}
-    known |= {name for name, _ in model.named_modules(remove_duplicate=False) if name}
+    component_names = {"energy", "energy_loss", *(name for names in _find_aliases(model).values() for name in names)}
+    component_names |= {name for name, _ in model.named_modules(remove_duplicate=False) if name}
     for owner, prefixes in claims.items():
         for prefix in prefixes:
-            if prefix not in known:
-                suggestion = did_you_mean(prefix, known)
+            if prefix not in component_names:
+                suggestion = did_you_mean(prefix, component_names)
                 problem = f"{owner} names {prefix!r}, but no parameter begins with it."
                 raise ConfigError(
                     f"stage {stage.name!r}: {problem}{suggestion} Parts: {', '.join(dict(model.named_children()))}"
@@ -106,10 +106,10 @@ def _check_groups(model: Model, phase: Phase, trained_names: Sequence[str]) -> N
             continue
         if not any(is_below(name, prefix) for name in [*trained_names, *frozen_names]):
             parts = [name.split(".")[1:] for name in trained_names]
-            known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
+            prefixes = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise ConfigError(
                 f"phase {phase.name!r}: its player's groups name {prefix!r}, but none of its parameters begins with "
-                f"it.{did_you_mean(prefix, known)} They begin with: {', '.join(sorted({p[0] for p in parts}))}"
+                f"it.{did_you_mean(prefix, prefixes)} They begin with: {', '.join(sorted({p[0] for p in parts}))}"
             )
 
 

@@ -72,7 +72,7 @@ class PluginHost:
         self._entries: dict[str, metadata.EntryPoint] = {}
         self._tables: dict[str, Tables] = {}
         self._members: dict[tuple[str, str, str], Any] = {}
-        self.known = {CORE: Plugin(CORE, "found", "spen-plugins", __version__, entry=builtin.__name__)}
+        self.plugins = {CORE: Plugin(CORE, "found", "spen-plugins", __version__, entry=builtin.__name__)}
         self._discover(paths)
         self._register(CORE, builtin)
 
@@ -96,14 +96,14 @@ class PluginHost:
         plugin = Plugin(name, "found", owners[0].name, owners[0].version, entry=self._entries[name].value)
         names = " and ".join(sorted(f"{owner.name} {owner.version}" for owner in owners))
         if name != CORE and name.isidentifier() and len(owners) == 1:
-            self.known[name] = plugin
+            self.plugins[name] = plugin
             return
         reason = f"the plugin name {name!r} is claimed by {names}; expected one distribution, and not the name 'core'"
         if not name.isidentifier():
             reason = f"found the plugin name {name!r} in {names}; expected letters, digits and '_', and no digit first"
         # A foreign plugin called core is listed next to the real one.
         name = f"{name} of {names}" if name == CORE else name
-        self.known[name] = replace(plugin, name=name, status="refused", distribution=names, version="", error=reason)
+        self.plugins[name] = replace(plugin, name=name, status="refused", distribution=names, version="", error=reason)
 
     def load(self, name: str) -> Tables:
         """The tables that a plugin registers, by kind; imports it at the first call.
@@ -111,7 +111,7 @@ class PluginHost:
         Raises:
             PluginError: the plugin is broken or refused, now or at an earlier call.
         """
-        plugin = self.known[name]
+        plugin = self.plugins[name]
         if name in self._tables:
             return self._tables[name]
         if plugin.error is not None:
@@ -127,7 +127,7 @@ class PluginHost:
     def providers(self, kind: str) -> dict[str, list[str]]:
         """Name -> the plugins that register it, among those that can be imported; errors of the others are recorded."""
         providers: dict[str, list[str]] = {}
-        for plugin in list(self.known):
+        for plugin in list(self.plugins):
             try:
                 table = self.load(plugin).get(kind, {})
             except PluginError:
@@ -141,21 +141,21 @@ class PluginHost:
         key = (kind, plugin, short)
         if key not in self._members:
             value = self.load(plugin)[kind][short]
-            where = f"{self.known[plugin]}: {kind} {short!r}"
-            with translate_plugin_errors(f"{where} could not be imported from {value!r}"):
+            label = f"{self.plugins[plugin]}: {kind} {short!r}"
+            with translate_plugin_errors(f"{label} could not be imported from {value!r}"):
                 if isinstance(value, str):
                     module, _, attribute = value.partition(":")
                     value = getattr(importlib.import_module(module), attribute)
-                KINDS[kind].check(value, where)
+                KINDS[kind].check(value, label)
             self._members[key] = value
         return self._members[key]
 
     def fail(self, name: str, reason: str) -> None:
         """Record an error of a loaded plugin."""
-        self.known[name] = replace(self.known[name], status="broken", error=reason)
+        self.plugins[name] = replace(self.plugins[name], status="broken", error=reason)
 
     def _register(self, name: str, module: Any) -> Tables:
-        plugin = self.known[name]
+        plugin = self.plugins[name]
         try:
             with translate_plugin_errors(str(plugin)):
                 self._check_marks(name, module)
@@ -172,7 +172,7 @@ class PluginHost:
             )
         error = None if name == CORE else self._drop_conflicts(plugin, tables)
         self._tables[name] = {kind: table for kind, table in tables.items() if table}
-        self.known[name] = replace(plugin, status="loaded", error=error)
+        self.plugins[name] = replace(plugin, status="loaded", error=error)
         return self._tables[name]
 
     def _check_marks(self, name: str, module: Any) -> None:
@@ -181,13 +181,13 @@ class PluginHost:
         for hook in hooks:
             function = inspect.getattr_static(module, hook, None)  # not by a __getattr__ of the module's
             if inspect.isfunction(function) and self._manager.parse_hookimpl_opts(module, hook) is None:
-                raise PluginError(f"{self.known[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`")
+                raise PluginError(f"{self.plugins[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`")
         for attribute in dir(module):
             marks = self._manager.parse_hookimpl_opts(module, attribute)
             if marks and not marks.get("optionalhook") and (marks.get("specname") or attribute) not in hooks:
                 suggestion = did_you_mean(attribute, hooks)
                 raise PluginError(
-                    f"{self.known[name]}: unknown hook {attribute!r}.{suggestion} Hooks: {', '.join(hooks)}"
+                    f"{self.plugins[name]}: unknown hook {attribute!r}.{suggestion} Hooks: {', '.join(hooks)}"
                 )
 
     def _drop_conflicts(self, plugin: Plugin, tables: Tables) -> str | None:
@@ -215,7 +215,7 @@ class PluginHost:
                 )
             if problem:
                 raise PluginError(
-                    f"{self.known[name]}: {kind.hook} returned {problem}; expected a table of names (letters, digits "
+                    f"{self.plugins[name]}: {kind.hook} returned {problem}; expected a table of names (letters, digits "
                     f"and '_'), each with {kind.expected}"
                 )
             table.update(entries)

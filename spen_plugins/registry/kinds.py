@@ -36,39 +36,39 @@ class Kind:
         """The class of `base` or `config`; imports torch."""
         return getattr(importlib.import_module(f"spen_plugins.{path[0]}"), path[1])
 
-    def check(self, value: Any, where: str) -> None:
-        """Check an imported class or function; `where` is its name in messages."""
+    def check(self, value: Any, label: str) -> None:
+        """Check an imported class or function; `label` is its name in messages."""
         if self.base is None:
             if not callable(value) or isinstance(value, type):
-                raise PluginError(f"{where} is {value!r}; expected a function")
+                raise PluginError(f"{label} is {value!r}; expected a function")
             return
         from pydantic import PydanticUndefinedAnnotation
 
         base = self.load(self.base)
         if not (isinstance(value, type) and issubclass(value, base)):
-            raise PluginError(f"{where} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
+            raise PluginError(f"{label} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
         missing = sorted(getattr(value, "__abstractmethods__", ()))
         if missing:
-            raise PluginError(f"{where}: {value.__name__} does not implement {', '.join(missing)}")
+            raise PluginError(f"{label}: {value.__name__} does not implement {', '.join(missing)}")
         config = self.load(self.config)
         if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
-            raise PluginError(f"{where}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
+            raise PluginError(f"{label}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
         try:
             value.Config.model_rebuild()
         except PydanticUndefinedAnnotation as error:  # under TYPE_CHECKING alone, or misspelt
             raise PluginError(
-                f"{where}: {value.__name__}.Config: the annotation {error.name!r} is not defined when the class is; "
+                f"{label}: {value.__name__}.Config: the annotation {error.name!r} is not defined when the class is; "
                 "expected a type that is imported at run time"
             ) from error
         reserved_names = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
         if clashes := sorted(reserved_names & value.Config.model_fields.keys()):
             raise PluginError(
-                f"{where}: {value.__name__}.Config has a field {clashes[0]!r}, which its table reserves; "
+                f"{label}: {value.__name__}.Config has a field {clashes[0]!r}, which its table reserves; "
                 "expected another name"
             )
-        self._check_arguments(value, where)
+        self._check_arguments(value, label)
 
-    def _check_arguments(self, value: type, where: str) -> None:
+    def _check_arguments(self, value: type, label: str) -> None:
         """Raise for a class that can't be built as `config.node.make` does."""
         names = ["config", *(["task"] if self.base[0] not in ("task", "trainer") else [])]
         names += ["features"] if self.features else []
@@ -78,7 +78,7 @@ class Kind:
             code = value.__init__.__code__
             method = f"{value.__name__}.__init__ ({code.co_filename}, line {code.co_firstlineno})"
             expected = f"expected the arguments {', '.join([*names, *getattr(value, 'parts', ())])}"
-            raise PluginError(f"{where}: {method}: {error}; {expected}") from error
+            raise PluginError(f"{label}: {method}: {error}; {expected}") from error
 
 
 KINDS = {

@@ -28,11 +28,11 @@ class Registry:
 
     def plugins(self) -> list[Plugin]:
         """Every plugin found, the core first; imports nothing."""
-        return list(self._host.known.values())
+        return list(self._host.plugins.values())
 
     def check(self) -> list[Plugin]:
         """Import every plugin and everything it registers; returns `plugins()` with errors."""
-        for name in list(self._host.known):
+        for name in list(self._host.plugins):
             try:
                 tables = self._host.load(name)
             except PluginError:
@@ -55,7 +55,7 @@ class Registry:
     def names(self, kind: str) -> list[str]:
         """Types of one kind, from every plugin that can be imported; the core's without `core.`."""
         providers = self.providers(kind)
-        order = list(self._host.known)
+        order = list(self._host.plugins)
         pairs = [(plugin, short) for short, plugins in providers.items() for plugin in plugins]
         return [
             short if plugin == CORE else f"{plugin}.{short}"
@@ -76,7 +76,7 @@ class Registry:
         """
         _find_kind(kind)
         plugin, short = _split_type(type_name)
-        if plugin not in self._host.known:
+        if plugin not in self._host.plugins:
             raise PluginError(self._describe_missing(kind, plugin, short))
         if short not in self._host.load(plugin).get(kind, ()):
             raise ConfigError(self._describe_unknown(kind, type_name))
@@ -119,9 +119,9 @@ class Registry:
 
     def plugin(self, type_name: str) -> Plugin:
         """The plugin that provides a type."""
-        return self._host.known[_split_type(type_name)[0]]
+        return self._host.plugins[_split_type(type_name)[0]]
 
-    def _suggest_types(self, kind: str, type_name: str, where: str, values: Mapping[str, Any]) -> str:
+    def _suggest_types(self, kind: str, type_name: str, key_path: str, values: Mapping[str, Any]) -> str:
         """Other types that have keys that a type lacks: another method of the config may be meant, or the config's
         own type has them."""
         owners: dict[str, list[str]] = {}
@@ -134,12 +134,12 @@ class Registry:
             for key in sorted(unknown_keys & fields.keys()):
                 owners.setdefault(key, []).append(name)
         hints = "".join(
-            f" {key!r} is a key of {', '.join(names)}, but {where}.type is {type_name!r}; an argument of the config, "
-            "such as method, may choose another type."
+            f" {key!r} is a key of {', '.join(names)}, but {key_path}.type is {type_name!r}; an argument of the "
+            "config, such as method, may choose another type."
             for key, names in owners.items()
         )
-        replacement = f'\'{where}={{"type": "{type_name}"}}\''
-        advice = f" If you set {where}.type, {replacement} replaces the whole table, without its other settings."
+        replacement = f'\'{key_path}={{"type": "{type_name}"}}\''
+        advice = f" If you set {key_path}.type, {replacement} replaces the whole table, without its other settings."
         return f"{hints}{advice}" if hints else ""
 
     def _describe_missing(self, kind: str, plugin: str, short: str) -> str:

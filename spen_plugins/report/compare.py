@@ -131,11 +131,15 @@ def _make_row(group: GroupScores, names: Sequence[str], differences: Mapping[str
 def _choose_names(groups: Sequence[GroupScores], requested: Sequence[str], selection: str) -> tuple[str, ...]:
     """The scores to show; by default all numbers, the selection score first."""
     tables = [table for group in groups for table in group.tables]
-    known = dict.fromkeys(name for part in tables for name, value in part.items() if isinstance(value, (int, float)))
+    score_names = dict.fromkeys(
+        name for part in tables for name, value in part.items() if isinstance(value, (int, float))
+    )
     for name in requested:
         if not any(isinstance(find_score(part, name), (int, float)) for part in tables):
-            raise ConfigError(f"no run has a score {name!r}.{did_you_mean(name, known)} Scores: {', '.join(known)}")
-    return tuple(requested) or tuple(sorted(known, key=lambda name: name != selection))
+            raise ConfigError(
+                f"no run has a score {name!r}.{did_you_mean(name, score_names)} Scores: {', '.join(score_names)}"
+            )
+    return tuple(requested) or tuple(sorted(score_names, key=lambda name: name != selection))
 
 
 def _list_differences(first: GroupScores, other: GroupScores) -> list[str]:

@@ -72,7 +72,7 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
             _collect_tags,
             "tags",
             lambda sentence: _make_input_key(config, sentence),
-            ColumnKeys.of_config(config),
+            ColumnKeys.from_config(config),
         )
         if files
         else FileParts(_read_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
@@ -163,16 +163,16 @@ def _hide_tags(config: Any, file_parts: FileParts[TaggedSentence]) -> FileParts[
     return hide_tags(config, file_parts, read)
 
 
-def _parse_given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
+def _parse_given(config: Any, words: Any, tags: Any, source: str) -> TaggedSentence:
     values = [list(v) if hasattr(v, "tolist") else v for v in (words, tags)]
     try:
         sentence = parse_tagged(dict(zip(("words", "tags"), values, strict=True)))
         if config.scheme != "none":
             spans(sentence.tags or (), config.scheme)
     except DataError as error:
-        raise DataError(where, None, error.found, error.expected) from None
+        raise DataError(source, None, error.found, error.expected) from None
     except BrokenTags as broken:
-        raise DataError(where, None, broken.found, broken.expected) from None
+        raise DataError(source, None, broken.found, broken.expected) from None
     return sentence
 
 

@@ -18,32 +18,32 @@ NO_TAGS = f"{OTHER_COLUMNS}; a file to predict does not need a column of tags"
 """For errors about tags of such a file."""
 
 
-def warn_of_blank_tags(where: object, sentences: Sequence[TaggedSentence], field: int | str | None) -> list[str]:
+def warn_of_blank_tags(source: object, sentences: Sequence[TaggedSentence], field: int | str | None) -> list[str]:
     """A warning if most tags have `_`, which is CoNLL's sign for no value, or any part of speech of CoNLL-U is."""
     tags = [tag for sentence in sentences for tag in sentence.tags or ()]
     is_conllu = any(s.line is not None and s.lines is not None for s in sentences)  # only its reader sets both
     names = str(field or "upos").split("+") if is_conllu else []
     parts = [i for i, name in enumerate(names) if name in ("upos", "xpos")]
     blank_count = sum(tag == "_" or "_" in [tag.split("+", len(names) - 1)[i] for i in parts] for tag in tags)
-    share = f"warning: {blank_count:,} of {len(tags):,} tags in {where} have '_', CoNLL's sign for no value"
+    share = f"warning: {blank_count:,} of {len(tags):,} tags in {source} have '_', CoNLL's sign for no value"
     if blank_count * 2 > len(tags):
         return [f"{share}; is task.tags the right column?"]
     return [f"{share}, and learned as a tag; expected a value for each word"] * (bool(parts) and blank_count > 0)
 
 
-def warn_of_spans(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
+def warn_of_spans(source: object, sentences: Sequence[TaggedSentence]) -> list[str]:
     """A warning if tags that are learned one by one look like tags of spans."""
     tags = {tag for sentence in sentences for tag in sentence.tags or ()}
     if "O" not in tags or len(tags) == 1 or not all(re.fullmatch(r"O|[BIES]-.+", tag) for tag in tags):
         return []
-    problem = f"the tags in {where} are those of spans ({_format_tags(tags)})"
+    problem = f"the tags in {source} are those of spans ({_format_tags(tags)})"
     return [f"warning: {problem}, but are scored one by one; `spen-run names` learns and scores whole spans"]
 
 
 def unseen_tags(
-    config: Any, encoded: Mapping[str, Sequence[tuple[tuple[str, ...] | None, object]]], known: Collection[str]
+    config: Any, encoded: Mapping[str, Sequence[tuple[tuple[str, ...] | None, object]]], training_tags: Collection[str]
 ) -> list[str]:
-    """A warning if other parts than training have tags, or types of spans, that are not among the `known`.
+    """A warning if other parts than training have tags, or types of spans, that are not among the `training_tags`.
 
     The first element of each of the `encoded` sentences is its tags as they are learned, None if unknown.
     """
@@ -52,7 +52,8 @@ def unseen_tags(
     }
     has_spans = config.scheme != "none"
     known_types, other_types = (
-        {tag[2:] if has_spans else tag for tag in tags if not has_spans or tag != "O"} for tags in (known, other_tags)
+        {tag[2:] if has_spans else tag for tag in tags if not has_spans or tag != "O"}
+        for tags in (training_tags, other_tags)
     )
     return note_unseen(
         sorted(other_types - known_types), len(known_types | other_types), "entity types" if has_spans else "tags"
@@ -64,17 +65,17 @@ def unknown_tags(
     path: object,
     sentences: Sequence[TaggedSentence],
     gold: Sequence[Sequence[str]],
-    known: Collection[str],
+    known_tags: Collection[str],
 ) -> list[str]:
     """A warning if a file to predict has tags, but none that the run knows; it shows tags in the files' scheme.
 
     Raises a DataError if, moreover, each sentence has one word, as in raw text whose lines' last words seem to be tags.
     """
     tags = {tag for names in gold for tag in names} - {"_"}
-    if not tags or tags & {*known}:
+    if not tags or tags & {*known_tags}:
         return []
     file_tags = {tag for sentence in sentences for tag in sentence.tags or ()} - {"_"}
-    expected = _format_tags(_restrict_to_scheme(known, config.scheme))
+    expected = _format_tags(_restrict_to_scheme(known_tags, config.scheme))
     if all(len(names) == 1 for names in gold):
         found = f"tags such as {_format_tags(file_tags)}, which the run does not know"
         raise DataError(path, None, found, f"tags such as {expected}; {NO_TAGS}")
@@ -85,11 +86,11 @@ def unknown_tags(
 
 
 def unknown_columns(
-    path: object, sentences: Sequence[TaggedSentence], known: Mapping[str, Collection[str]]
+    path: object, sentences: Sequence[TaggedSentence], column_values: Mapping[str, Collection[str]]
 ) -> list[str]:
     """A warning for each column of a file to predict with mostly unknown values: perhaps the column of tags."""
     warnings = []
-    for name, known_values in known.items():
+    for name, known_values in column_values.items():
         values = [value for sentence in sentences for value in sentence.columns.get(name, ())]
         unknown_values = [value for value in values if value not in known_values]
         if 2 * len(unknown_values) > len(values):

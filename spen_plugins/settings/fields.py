@@ -75,13 +75,15 @@ def _read_docstrings(config: type[BaseModel]) -> dict[str, str]:
     return docs
 
 
-def validate(config: type[C], values: Mapping[str, Any], where: str, source: object, beside: Sequence[Field] = ()) -> C:
+def validate(
+    config: type[C], values: Mapping[str, Any], key_path: str, source: object, beside: Sequence[Field] = ()
+) -> C:
     """`values` as an instance of `config`.
 
     Args:
         config: the typed config.
         values: JSON values.
-        where: their path in the user's config (`energy`), `""` at the top.
+        key_path: their path in the user's config (`energy`), `""` at the top.
         source: their file.
         beside: further keys of the table that are handled elsewhere; they are not among `values`.
     """
@@ -89,18 +91,18 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
         # Through JSON, because strict validation of Python objects rejects lists for tuples.
         return config.model_validate_json(json.dumps(values))
     except ValidationError as error:
-        raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, where, beside))) from None
+        raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, key_path, beside))) from None
 
 
 def _explain(
-    error: ValidationError, config: type[BaseModel], values: Mapping[str, Any], where: str, beside: Sequence[Field]
+    error: ValidationError, config: type[BaseModel], values: Mapping[str, Any], key_path: str, beside: Sequence[Field]
 ) -> list[str]:
     """One message per wrong key, in the order of the keys."""
     messages: dict[str, str] = {}
     for detail in error.errors(include_url=False):
         path, model, info, value = _walk_location(detail["loc"], config, values)
-        key, inner_path = ".".join((where, *path)) if where else ".".join(path), ".".join(path[:-1])
-        table = ".".join(part for part in (where, inner_path) if part)
+        key, inner_path = ".".join((key_path, *path)) if key_path else ".".join(path), ".".join(path[:-1])
+        table = ".".join(part for part in (key_path, inner_path) if part)
         if detail["type"] == "extra_forbidden" and model is not None:
             known_fields = [*fields(model), *(beside if len(path) == 1 else ())]
             suggestion = did_you_mean(path[-1], [field.name for field in known_fields])

@@ -185,15 +185,15 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         names = tuple(map(str, y.columns)) if hasattr(y, "columns") else None
         features = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         with value_errors():
-            rows = Matrix(Matrix.of(X, "X").values, tuple(map(str, features)))
-            return rows, Matrix(Matrix.of(labels, "y").values, names)
+            rows = Matrix(Matrix.from_data(X, "X").values, tuple(map(str, features)))
+            return rows, Matrix(Matrix.from_data(labels, "y").values, names)
 
     def _compute_predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Calibrated probabilities, and the outputs if no threshold decides; each `(n_samples, n_labels)`."""
         predictor = self.predictor_
         X = validate_data(self, X, reset=False, **NUMBERS)
         with value_errors():
-            examples = parse_all(predictor.task, Matrix.of(X, "X"))
+            examples = parse_all(predictor.task, Matrix.from_data(X, "X"))
         probabilities = np.empty((X.shape[0], len(self.labels_)), dtype=np.float64)
         outputs = None
         for proposal, _, rows in predictor.proposals(examples):

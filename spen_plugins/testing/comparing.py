@@ -59,15 +59,15 @@ def cut(value: Tensor, like: Tensor) -> Tensor:
     return value
 
 
-def assert_same(actual: Tensor, expected: Tensor, what: str) -> None:
-    """Assert equality up to float64 rounding, with an error that begins with `what`."""
-    torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9, msg=lambda detail: f"{what}\n{detail}")
+def assert_same(actual: Tensor, expected: Tensor, message: str) -> None:
+    """Assert equality up to float64 rounding, with an error that begins with `message`."""
+    torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-9, msg=lambda detail: f"{message}\n{detail}")
 
 
-def assert_shape(value: Tensor, shape: tuple[int, ...], what: str) -> None:
-    assert isinstance(value, Tensor), f"{what}: found {type(value).__name__}, expected a tensor of shape {shape}"
-    assert tuple(value.shape) == shape, f"{what}: found shape {tuple(value.shape)}, expected {shape}"
-    assert torch.isfinite(value).all(), f"{what}: some numbers are NaN or infinite"
+def assert_shape(value: Tensor, shape: tuple[int, ...], label: str) -> None:
+    assert isinstance(value, Tensor), f"{label}: found {type(value).__name__}, expected a tensor of shape {shape}"
+    assert tuple(value.shape) == shape, f"{label}: found shape {tuple(value.shape)}, expected {shape}"
+    assert torch.isfinite(value).all(), f"{label}: some numbers are NaN or infinite"
 
 
 def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:

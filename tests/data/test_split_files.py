@@ -79,7 +79,7 @@ def twenty(text: str, head: int = 0) -> str:
 def test_every_format(tmp_path: Path, text: str, keys: dict, columns: int, pattern: str) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(text, encoding="utf-8")
-    matrix, description, _ = read_strata(path, ColumnKeys.of(keys))
+    matrix, description, _ = read_strata(path, ColumnKeys.from_settings(keys))
     assert matrix.shape == (20, columns) and re.search(pattern, description)
     messages: list[str] = []
     split_path = split_file(path, **keys, say=messages.append)
@@ -168,7 +168,7 @@ SINGLE_FILES = {
 def test_one_file_is_divided_as_spen_data_split_divides_it(tmp_path: Path, name: str) -> None:
     kind, text, fields = SINGLE_FILES[name]
     path = Path(written(tmp_path / "mine.txt", text))
-    keys = ColumnKeys.of_config(parsed("task", kind, **fields)[1]).given()
+    keys = ColumnKeys.from_config(parsed("task", kind, **fields)[1]).settings()
     messages: list[str] = []
     split = split_file(path, say=messages.append, **keys)
     tasks = [loaded(kind, file=str(path), **extra, **fields) for extra in ({}, {"split": str(split)})]
@@ -182,7 +182,7 @@ def test_one_file_is_divided_as_spen_data_split_divides_it(tmp_path: Path, name:
     )
     assert by_default == by_split and all(by_default.values())
     protocol = str(tasks[0].protocol()["split"])
-    command = " ".join(["spen data split", str(path), ColumnKeys.of(keys).spelled()]).strip()
+    command = " ".join(["spen data split", str(path), ColumnKeys.from_settings(keys).spelled()]).strip()
     assert f"seed 0; `{command}` writes the same rows, for split={split}" in protocol
     assert messages[-1] in protocol and any(f"`{command}`" in note for note in tasks[0].notes())
     assert loaded(kind, file=str(path), **fields).protocol() == tasks[0].protocol()

@@ -238,7 +238,10 @@ def test_pairs_of_the_seal_energy_have_a_closed_form(label_run: RunFolder, point
     assert pairs.learned.diagonal().isnan().all() and pairs.counted.diagonal().isnan().all()
     assert set(numbers) == set(find_frequent(task, 7).tolist()) and not pairs.ordered and pairs.run == "mine"
     torch.testing.assert_close(pairs.counted, label_correlation(task, torch.tensor(numbers)), equal_nan=True)
-    assert pairs.where.startswith("at gold" if point == "gold" else "at the net") and "5 validation" in pairs.where
+    assert (
+        pairs.description.startswith("at gold" if point == "gold" else "at the net")
+        and "5 validation" in pairs.description
+    )
 
 
 def test_pairs_of_a_run_with_a_chain_are_its_matrix(tag_run: RunFolder) -> None:

@@ -86,11 +86,11 @@ def test_the_search_finds_nothing_where_no_tags_form_a_tree():
 def test_unknown_tags_are_replaced():
     common, plain, other = Tag(1, "S", ""), Tag(-1, "NP", ""), Tag(-1, "VP", "NP")
     rare = Tag(-1, "NP", "NP")
-    tag_set = TagSet.of(Counter({common: 9, plain: 5, other: 6, rare: 4}), 5)
+    tag_set = TagSet.from_counts(Counter({common: 9, plain: 5, other: 6, rare: 4}), 5)
     assert tag_set.tags == [common, other, plain]
     replaced = [tag_set.replace(tag) for tag in (rare, other, Tag(-1, "S", ""), Tag(-7, "S", ""), Tag(None, "", "X"))]
     assert replaced == [plain, other, other, other, common]
-    assert TagSet.of(Counter([rare]), 5).tags == [rare]
+    assert TagSet.from_counts(Counter([rare]), 5).tags == [rare]
 
 
 @pytest.mark.slow
@@ -106,4 +106,4 @@ def test_all_trees_of_the_web_treebank():
             total += 1
             counts.update(tags if part == "train" else ())
     assert total == 16_536
-    assert (len(counts), len(TagSet.of(counts, 5).tags)) == (1349, 584)
+    assert (len(counts), len(TagSet.from_counts(counts, 5).tags)) == (1349, 584)

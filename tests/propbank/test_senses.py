@@ -45,7 +45,7 @@ def make_inventory() -> Inventory:
     def make_sentence(text: str, index: int, lemma: str, sense: str) -> Sentence:
         return Sentence(tuple(text.split()), (Proposition(index, lemma, None, sense),))
 
-    return Inventory.of(
+    return Inventory.from_sentences(
         [
             *[make_sentence("she found it", 1, "find", "find.01")] * 3,
             make_sentence("they found it", 1, "find", "find.02"),

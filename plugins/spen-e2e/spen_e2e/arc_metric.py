@@ -36,7 +36,7 @@ class Places:
     pairs: Pairs
 
     @classmethod
-    def of(cls, x: X) -> Places:
+    def from_inputs(cls, x: X) -> Places:
         assert x.mask is not None
         row, column = np.nonzero(x.mask.cpu().numpy())
         numbers = {name: x.inputs[name].cpu().numpy() for name in ("pair_predicate", "pair_candidate")}
@@ -59,7 +59,7 @@ class Roles:
 
     def decide(self, proposal: Proposal, x: X, repair: Repair) -> tuple[Places, np.ndarray]:
         """The roles `(pair,)` of a batch's pairs; the net's own choices are not repaired."""
-        places = Places.of(x)
+        places = Places.from_inputs(x)
         is_chosen = proposal.chosen is not None
         p = places.values(proposal.chosen if is_chosen else proposal.mean)
         return places, repair_roles(p, places.pairs, self.core, "none" if is_chosen else repair)

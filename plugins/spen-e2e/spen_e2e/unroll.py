@@ -167,10 +167,10 @@ def _find_below(names: Iterable[str], prefixes: Iterable[str], setting: str) -> 
         matches = [name for name in names if name == prefix or name.startswith(prefix + ".")]
         if not matches:
             parts = [name.split(".") for name in names]
-            known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
+            name_prefixes = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise sp.ConfigError(
-                f"{setting}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, known)} Names "
-                f"begin with: {', '.join(sorted(name for name in known if name.count('.') == 1))}"
+                f"{setting}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, name_prefixes)} Names "
+                f"begin with: {', '.join(sorted(name for name in name_prefixes if name.count('.') == 1))}"
             )
         selected += [name for name in matches if name not in selected]
     return tuple(selected)

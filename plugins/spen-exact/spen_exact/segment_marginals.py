@@ -28,7 +28,7 @@ class WordMarginals:
     within: Tensor
 
     @classmethod
-    def of(cls, scores: SegmentScores, forward: Forward, backward: Backward) -> WordMarginals:
+    def from_sums(cls, scores: SegmentScores, forward: Forward, backward: Backward) -> WordMarginals:
         """The marginals of a model, differentiable."""
         log_z = forward.log_z[:, None, None]
         begun = torch.exp(forward.entry + backward.begun - log_z)

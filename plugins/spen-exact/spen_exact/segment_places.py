@@ -65,11 +65,11 @@ class Kinds:
         ConfigError: the space's outputs are not spans in tags.
     """
 
-    def __init__(self, space: sp.OutputSpace, what: str) -> None:
+    def __init__(self, space: sp.OutputSpace, component: str) -> None:
         tags = space.spans if isinstance(space, sp.TagSequence) else None
         if tags is None or tags.outside < 0:
             raise sp.ConfigError(
-                f"{what} scores labelled spans, but this task's outputs have none; expected roles, or tags with a "
+                f"{component} scores labelled spans, but this task's outputs have none; expected roles, or tags with a "
                 "task.scheme of spans and task.constrained=true"
             )
         outside = torch.tensor([tags.outside])
@@ -80,7 +80,9 @@ class Kinds:
             kind[numbers[is_tag]] = is_tag.nonzero()[:, 0]
         if (kind < 0).any():
             tag = space.tags[int((kind < 0).nonzero()[0])]
-            raise sp.ConfigError(f"{what} scores labelled spans, but {tag!r} is not a tag of one; expected O and spans")
+            raise sp.ConfigError(
+                f"{component} scores labelled spans, but {tag!r} is not a tag of one; expected O and spans"
+            )
         begin, _, end, single = tag_numbers
         self.count, self.kind = len(begin), kind
         self.begins = torch.zeros(len(kind), dtype=torch.bool)

@@ -63,7 +63,7 @@ class Segments(sp.Energy):
         return forward_sums(features).log_z
 
     def marginals(self, features: SegmentScores) -> Tensor:
-        words = WordMarginals.of(features, forward_sums(features), backward_sums(features))
+        words = WordMarginals.from_sums(features, forward_sums(features), backward_sums(features))
         return (tag_marginals(self.kinds, words) * features.mask.unsqueeze(-1)).unsqueeze(1)
 
     def modes(self, features: SegmentScores, shift: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ class SegmentsProposal(sp.Proposal):
     @cached_property
     def _words(self) -> WordMarginals:
         with self.restore_grad_mode():
-            return WordMarginals.of(self.segments, self._forward, self._backward)
+            return WordMarginals.from_sums(self.segments, self._forward, self._backward)
 
     @property
     def log_z(self) -> Tensor:

@@ -75,7 +75,7 @@ class MirrorNet(sp.InferenceNet):
         return self.space.independent(energy.features.scores.unsqueeze(1))
 
 
-def require_star(energy: sp.BoundEnergy | None, where: str) -> StarGraph:
+def require_star(energy: sp.BoundEnergy | None, component: str) -> StarGraph:
     """The energy itself.
 
     Raises:
@@ -84,5 +84,5 @@ def require_star(energy: sp.BoundEnergy | None, where: str) -> StarGraph:
     graph = None if energy is None else energy.energy
     if not isinstance(graph, StarGraph):
         kind = "no energy" if graph is None else type(graph).__name__
-        raise sp.ConfigError(f"{where} requires energy 'gspen.star'; found {kind}. Set energy.type to 'gspen.star'")
+        raise sp.ConfigError(f"{component} requires energy 'gspen.star'; found {kind}. Set energy.type to 'gspen.star'")
     return graph

@@ -71,14 +71,14 @@ def check_arrays(
     return images, np.stack([to_binary(mask, path, f"'{prefix}masks', image {i}") for i, mask in enumerate(masks)])
 
 
-def to_binary(mask: np.ndarray, where: object, what: str) -> np.ndarray:
+def to_binary(mask: np.ndarray, path: object, noun: str) -> np.ndarray:
     """A mask of 0 and 1, or of 0 and 255, as 0 and 1, uint8; `DataError` if it has other values."""
     values = np.unique(mask).tolist()
     if not (set(values) <= {0, 1} or set(values) <= {0, 255}):
         raise DataError(
-            where,
+            path,
             None,
-            f"{', '.join(map(str, values[:5]))} in {what}",
+            f"{', '.join(map(str, values[:5]))} in {noun}",
             "a binary mask, of 0 and 1 or of 0 and 255",
         )
     return (mask != 0).astype(np.uint8)

@@ -35,7 +35,7 @@ class Pairs:
     """Correlation of the labels, or log ratio of the bigrams of tags, `(name, name)`."""
     ordered: bool
     """True for tags; false for labels, whose matrices are symmetric, with NaN on their diagonal."""
-    where: str
+    description: str
     """The outputs at which the derivatives are taken, in words."""
 
     @property
@@ -51,7 +51,7 @@ class Pairs:
         count, kind = len(self.names), "tags" if self.ordered else "labels"
         pairs = count**2 if self.ordered else count * (count - 1) // 2
         value = "undefined, all values are equal" if self.correlation is None else f"{self.correlation:.3f}"
-        return f"rank correlation over {pairs} pairs of {count} {kind}: {value} ({self.where})"
+        return f"rank correlation over {pairs} pairs of {count} {kind}: {value} ({self.description})"
 
 
 def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:

@@ -34,7 +34,7 @@ from spen_plugins.figures import load_task, markdown_cell
 class NetComparison:
     """The scores of A and F on the same examples."""
 
-    what: str
+    title: str
     """Name of the score and of the examples."""
     test_time: float
     cost_augmented: float
@@ -62,7 +62,7 @@ def compare_nets(run: RunFolder, file: str | None = None) -> NetComparison:
     return compare_on(predictor, net, predictor.task.read(file), file)
 
 
-def compare_on(predictor: Predictor, net: CostNet, examples: Sequence[Any], where: str) -> NetComparison:
+def compare_on(predictor: Predictor, net: CostNet, examples: Sequence[Any], source: str) -> NetComparison:
     """Compares A and F on the examples with gold, which F sees; raises `DataError` if none has gold."""
     task = predictor.task
     test_time_metric, augmented_metric, counts = task.metric(), task.metric(), Counter()
@@ -78,9 +78,9 @@ def compare_on(predictor: Predictor, net: CostNet, examples: Sequence[Any], wher
         a, f = (task.decode(distribution, batch.x) for distribution in (proposal, augmented))
         counts += count_differences(task.space, a, f, batch)
     if not has_gold:
-        raise DataError(where, None, "no gold outputs", "gold outputs, which F reads and scores require")
+        raise DataError(source, None, "no gold outputs", "gold outputs, which F reads and scores require")
     scores = [float(metric.compute()[task.selection]) for metric in (test_time_metric, augmented_metric)]
-    return NetComparison(f"{task.selection} on {where}", *scores, counts, test_time_metric.unit)
+    return NetComparison(f"{task.selection} on {source}", *scores, counts, test_time_metric.unit)
 
 
 def count_differences(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Counter[tuple[str, str]]:
@@ -128,7 +128,7 @@ def write_markdown(comparison: NetComparison, top: int = 10) -> str:
     lines = [
         "| score | A | F | A − F |",
         "|---|---:|---:|---:|",
-        f"| {markdown_cell(comparison.what)} | {a:.2f} | {f:.2f} | {a - f:.2f} |",
+        f"| {markdown_cell(comparison.title)} | {a:.2f} | {f:.2f} | {a - f:.2f} |",
     ]
     if comparison.differences is not None:
         most_frequent = sorted(comparison.differences.items(), key=lambda item: (-item[1], item[0]))[:top]

@@ -64,7 +64,7 @@ class Inventory:
         self._candidates = lru_cache(20_000)(self._list_candidates)
 
     @classmethod
-    def of(cls, sentences: Iterable[Sentence]) -> Inventory:
+    def from_sentences(cls, sentences: Iterable[Sentence]) -> Inventory:
         """The inventory of sentences with senses."""
         counts: dict[str, Counter[str]] = {}
         forms: dict[str, Counter[str]] = {}

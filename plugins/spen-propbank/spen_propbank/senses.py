@@ -79,7 +79,7 @@ class Senses(SenseTask):
     def load(self) -> None:
         self._read = read_parts(self.config, sample_senses, list_senses, "senses", gold=False)
         sentences = {part: part_sentences for part, (_, part_sentences) in self._read.parts.items()}
-        inventory = Inventory.of(sentences["train"])
+        inventory = Inventory.from_sentences(sentences["train"])
         if not inventory.counts:
             path = self._read.parts["train"][0]
             raise DataError(path, None, "no predicate with a sense (task.train)", f"rolesets: {WITH_SENSES}")

@@ -18,7 +18,7 @@ from spacy.tokens import Doc, Span
 FRAMES = "spen_frames"
 """Name in the keys of entries. A key's start is that of the entry's text; its end distinguishes entries."""
 
-Known = Mapping[str, Any]
+PlainFrame = Mapping[str, Any]
 """A frame as plain values: `start` and `end` of its predicate, `piece` (start and end of what was read), `arguments`
 (each role, start, end and score), and further values."""
 
@@ -26,7 +26,7 @@ Known = Mapping[str, Any]
 class Candidate(NamedTuple):
     """A frame in a doc that has its predicate."""
 
-    known: Known
+    frame: PlainFrame
     predicate: Span
     arguments: list[tuple[str, Span, float]]
     """Role, span and score of the arguments that the doc has whole."""
@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
     and the number of shared characters."""
 
 
-def keep(doc: Doc, frames: Sequence[Known]) -> None:
+def keep(doc: Doc, frames: Sequence[PlainFrame]) -> None:
     """Writes a doc's frames, from left to right, in place of those that it has."""
     for key in [key for key in doc.user_data if is_kept(key)]:
         del doc.user_data[key]
@@ -64,7 +64,7 @@ def find_frames(doc: Doc, first: int, last: int) -> list[Candidate]:
     return [best[start] for start in sorted(best)]
 
 
-def _list_candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
+def _list_candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, PlainFrame]]:
     """The distance by which each text was moved, the text, and its frames whose predicates begin there."""
     for key, entry in doc.user_data.items():
         if is_kept(key):
@@ -73,7 +73,7 @@ def _list_candidates(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str
             yield from ((shift, entry["text"], frame) for frame in entry["frames"][slice(*bounds)])
 
 
-def _fit(doc: Doc, text: str, shift: int, source: str, frame: Known) -> Candidate | None:
+def _fit(doc: Doc, text: str, shift: int, source: str, frame: PlainFrame) -> Candidate | None:
     """A frame of another text, `source`, at its place in a doc; None if it isn't this doc's."""
     (begin, end), index = frame["piece"], frame["start"]
     predicate = _find_span(doc, text, index + shift, source[index : frame["end"]], "V")

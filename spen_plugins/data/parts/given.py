@@ -62,19 +62,19 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
 PAIR = "a pair (inputs, outputs), or (inputs, outputs, weights) for 'train'"
 
 
-def checked_weights(values: Any, count: int, where: str) -> np.ndarray:
+def checked_weights(values: Any, count: int, source: str) -> np.ndarray:
     """Weights of `count` examples, `(count,)` float64, divided by the mean of those above 0."""
     try:
         weights = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(where, None, f"{values!r:.80}", "one number per example") from None
+        raise DataError(source, None, f"{values!r:.80}", "one number per example") from None
     if weights.shape != (count,):
-        raise DataError(where, None, f"an array of shape {weights.shape}", f"one number for each of {count} examples")
+        raise DataError(source, None, f"an array of shape {weights.shape}", f"one number for each of {count} examples")
     invalid = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(invalid):
-        raise DataError(f"{where}, row {invalid[0]}", None, f"{weights[invalid[0]]:g}", "a finite number, at least 0")
+        raise DataError(f"{source}, row {invalid[0]}", None, f"{weights[invalid[0]]:g}", "a finite number, at least 0")
     if not weights.any():
-        raise DataError(where, None, "0 for every example", "at least one above 0")
+        raise DataError(source, None, "0 for every example", "at least one above 0")
     return weights / weights[weights > 0].mean()
 
 
@@ -88,12 +88,12 @@ def _take_rows(values: Any, rows: np.ndarray) -> Any:
     return values[rows] if hasattr(values, "shape") else [values[row] for row in rows.tolist()]
 
 
-def size(values: Any, what: str) -> int:
+def size(values: Any, source: str) -> int:
     """Number of examples in inputs or outputs."""
     if hasattr(values, "shape") and values.shape:
         return int(values.shape[0])
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
-        raise DataError(what, None, f"a {type(values).__name__}", "a list or an array")
+        raise DataError(source, None, f"a {type(values).__name__}", "a list or an array")
     return len(values)
 
 
@@ -106,7 +106,7 @@ def label_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np
     if not is_matrix(outputs["train"]) and not _has_number_rows(outputs["train"]):
         return _number_named_sets(outputs)
     expected = "a 0/1 matrix or lists of label names (strings)"
-    matrices = {part: Matrix.of(values, f"the labels of {part}", expected) for part, values in outputs.items()}
+    matrices = {part: Matrix.from_data(values, f"the labels of {part}", expected) for part, values in outputs.items()}
     train = matrices["train"]
     names = list(train.names or map(str, range(train.width)))
     sets: dict[str, list[np.ndarray]] = {}
@@ -147,12 +147,12 @@ def _number_named_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str,
     }
 
 
-def texts(values: Any, what: str) -> list[str]:
+def texts(values: Any, source: str) -> list[str]:
     """A list, array or Series of strings."""
     strings = list(values)
     for row, text in enumerate(strings):
         if not isinstance(text, str):
-            raise DataError(f"{what}, row {row}", None, f"{text!r:.80}", "a string")
+            raise DataError(f"{source}, row {row}", None, f"{text!r:.80}", "a string")
     return strings
 
 
@@ -161,7 +161,7 @@ def rows(
 ) -> tuple[dict[str, Matrix], dict[str, list[np.ndarray]], Columns, list[float] | None]:
     """Vectors and label numbers of each part, their common columns, and the weights that `pairs` returns."""
     examples, weights = pairs(parts)
-    matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in examples.items()}
+    matrices = {name: Matrix.from_data(x, f"the vectors of {name}") for name, (x, _) in examples.items()}
     train = matrices["train"]
     names = train.names or tuple(f"x{i}" for i in range(train.width))
     matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}

@@ -53,17 +53,17 @@ def needs_memory(config: PartlyLabelledConfig) -> list[str]:
 
 def hide_gold(
     config: PartlyLabelledConfig,
-    where: object,
+    source: object,
     examples: Sequence[T],
     hidden: Callable[[T], T],
     read: Callable[[Path], tuple[Sequence[T], str]],
-    what: str = "examples",
+    noun: str = "examples",
 ) -> tuple[list[T], list[T], dict[str, str], list[str]]:
     """Returns the training examples whose gold is used; the others, changed by `hidden`; and checksums and notes of the
     files of `unlabelled`, which `read` reads and describes."""
     count = len(examples) if config.labelled is None else config.labelled
     if len(examples) < count:
-        raise DataError(where, None, f"{len(examples)} training {what}", f"at least task.labelled={count}")
+        raise DataError(source, None, f"{len(examples)} training {noun}", f"at least task.labelled={count}")
     names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
     files = {name: read(locate(name)) for name in names}
     others = [*(examples[count:] if config.rest else ()), *(example for name in names for example in files[name][0])]
@@ -122,15 +122,15 @@ def weigh_tags(setting: Any, tags: Sequence[str], spans: bool, examples: Sequenc
     return torch.from_numpy(weights[class_numbers])
 
 
-def _look_up(setting: Mapping[str, float], known: Sequence[str], kind: str) -> np.ndarray:
+def _look_up(setting: Mapping[str, float], names: Sequence[str], kind: str) -> np.ndarray:
     for name in setting:
-        if name not in known:
-            sample = ", ".join(known[:10]) + ", …" * (len(known) > 10)
+        if name not in names:
+            sample = ", ".join(names[:10]) + ", …" * (len(names) > 10)
             raise ConfigError(
-                f"task.class_weight: found {name!r}; expected some of the {len(known)} {kind} ({sample})."
-                f"{did_you_mean(name, known)}"
+                f"task.class_weight: found {name!r}; expected some of the {len(names)} {kind} ({sample})."
+                f"{did_you_mean(name, names)}"
             )
-    return np.array([setting.get(name, 1.0) for name in known], dtype=np.float32)
+    return np.array([setting.get(name, 1.0) for name in names], dtype=np.float32)
 
 
 def collate_weights(examples: Sequence[Any]) -> Tensor | None:

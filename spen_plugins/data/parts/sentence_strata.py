@@ -136,10 +136,10 @@ def _read_tags(path: Path, keys: ColumnKeys) -> Strata:
     return stratify_sets([s.tags or () for s in tagged.sentences], f"read as {tagged.format}", "tags", inputs)
 
 
-def stratify_sets(sets: Sequence[Collection[str]], description: str, what: str, inputs: Sequence[Hashable]) -> Strata:
+def stratify_sets(sets: Sequence[Collection[str]], description: str, noun: str, inputs: Sequence[Hashable]) -> Strata:
     """Strata by sets of names."""
     matrix = label_matrix(sets)
     names = matrix.shape[1]
-    noun = what.removesuffix("s") if names == 1 else what
-    stratification = f"stratified by {names} {noun}" if names else f"not stratified, as it has no {what}"
+    counted_noun = noun.removesuffix("s") if names == 1 else noun
+    stratification = f"stratified by {names} {counted_noun}" if names else f"not stratified, as it has no {noun}"
     return Strata(matrix, f"{description}, {stratification}", inputs)

@@ -101,7 +101,7 @@ def split_file(
     if it exists, a table's texts and labels are found by the usual names, and tags, roles and sets of labels are where
     their formats have them.
     """
-    rows, note = divide_file(path, ColumnKeys.of(columns), seed, say, together)
+    rows, note = divide_file(path, ColumnKeys.from_settings(columns), seed, say, together)
     source = locate(str(path))
     base = source.resolve() if source.is_dir() else source  # "." has no name to put a suffix to
     target = Path(out) if out is not None else base.with_suffix(".split.json")
@@ -121,7 +121,7 @@ def divide_rows(
     files: Mapping[str, str],
     strata: Mapping[str, Sequence[Stratum]],
     inputs: Mapping[str, Sequence[Hashable]],
-    what: str = "labels",
+    noun: str = "labels",
     keys: ColumnKeys | None = None,
     kind: Kind | None = None,
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
@@ -138,7 +138,7 @@ def divide_rows(
         split = read_split(locate(files["split"]), len(strata["file"]))
         parts = {part: ("file", rows) for part, rows in split.items()}
     elif "validation" not in files:
-        carved = carve(strata["train"], files["train"], what, inputs=inputs["train"])
+        carved = carve(strata["train"], files["train"], noun, inputs=inputs["train"])
         parts |= {"train": ("train", carved.train), "validation": ("train", carved.validation)}
         note = carved.description
     return parts, note

@@ -58,7 +58,7 @@ def read_strata(
     """
     form = _recognise(path, kind == "texts" or keys.text is not None)
     names = _read_names(path, form)
-    has_sentences, given_keys = _has_sentences(path, form, names), keys.given().keys()
+    has_sentences, given_keys = _has_sentences(path, form, names), keys.settings().keys()
     if invalid_keys := given_keys - _WORD_KEYS if has_sentences else given_keys & _WORD_KEYS:
         reason = "no such column; tags= names the tags" if has_sentences else "no word tags; labels= names the labels"
         raise ConfigError(f"{min(invalid_keys)}=: {path} is read as {form.name}, which has {reason}")
@@ -118,7 +118,7 @@ def _stratify_vectors(
     try:
         table = read_table(path, unused=keys.drop, lists=lists)
         labels, _ = chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)
-        inputs = make_row_keys(Columns.of(table, labels, keys.drop).encode(table)[0])
+        inputs = make_row_keys(Columns.from_table(table, labels, keys.drop).encode(table)[0])
     except DataError as error:
         if any(map(_is_prose, _read_other_columns(path, form, names, keys))):
             return _stratify_texts(path, form, names, keys)  # an error unless the label columns are clear

@@ -99,7 +99,7 @@ class Carved(NamedTuple):
 def carve(
     labels: Sequence[Collection[Hashable] | None],
     path: object,
-    what: str = "labels",
+    noun: str = "labels",
     share: float | None = None,
     seed: int = SEED,
     inputs: Sequence[Hashable] | None = None,
@@ -118,7 +118,7 @@ def carve(
     rows = [row for row, _ in labelled]
     unique_inputs, row_inputs = np.unique(numbers[rows], return_inverse=True)
     if len(unique_inputs) < 2:
-        problem = f"{len(rows)} rows with {what}" if len(rows) < 2 else f"{len(rows)} equal inputs with {what}"
+        problem = f"{len(rows)} rows with {noun}" if len(rows) < 2 else f"{len(rows)} equal inputs with {noun}"
         raise DataError(path, None, problem, "at least two different inputs, so that one can be used for validation")
     validation_folds, folds = _find_folds(share or (0.2 if len(rows) < FEW else 0.1), len(unique_inputs))
     fold = stratify(
@@ -135,7 +135,7 @@ def carve(
     train = sorted(set(range(len(labels))) - set(validation))
     note = (
         f"no validation file is named: {len(validation)} of the {len(labels)} rows of {path} are the validation part, "
-        f"{portion} by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}"
+        f"{portion} by iterative stratification over {noun} (Sechidis et al. 2011), seed {seed}"
         + describe_repeats(numbers)
     )
     return Carved(train, validation, note, portion)

@@ -66,14 +66,15 @@ def read_conllu(
     ]
 
 
-def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -> None:
-    """Raise a ConfigError for a field that a format lacks; `wanted` has fields by setting, tag fields joined by +."""
-    for key, name in wanted.items():
+def check_fields(fields: Mapping[str, str], known_fields: Collection[str], format_name: str) -> None:
+    """Raise a ConfigError for a field that a format lacks; `fields` has fields by setting, tag fields joined by +."""
+    for key, name in fields.items():
         for field in name.split("+") if key == "tags" else [name]:
-            if field not in known:
-                suggestion = did_you_mean(_SPACY_NAMES.get(field, field), known)
+            if field not in known_fields:
+                suggestion = did_you_mean(_SPACY_NAMES.get(field, field), known_fields)
                 raise ConfigError(
-                    f"task.{key}: found {field!r}; expected a field of {what}: {', '.join(known)}.{suggestion}"
+                    f"task.{key}: found {field!r}; expected a field of {format_name}: "
+                    f"{', '.join(known_fields)}.{suggestion}"
                 )
 
 

@@ -157,12 +157,14 @@ def write_docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags
     return docbin.to_bytes()
 
 
-def _make_layers(tags: Sequence[str], fields: Sequence[str], known: Mapping[str, int]) -> dict[str, list[str]]:
-    """Attributes of a doc by the fields of its tags; `known` are spaCy's parts of speech."""
+def _make_layers(
+    tags: Sequence[str], fields: Sequence[str], parts_of_speech: Mapping[str, int]
+) -> dict[str, list[str]]:
+    """Attributes of a doc by the fields of its tags; `parts_of_speech` are spaCy's parts of speech."""
     names = {"upos": "pos", "xpos": "tags"}
     cells = [dict(zip(fields, tag.split("+", len(fields) - 1), strict=False)) for tag in tags]
     layers = {names[field]: [values.get(field) or "" for values in cells] for field in fields if field in names}
-    if not layers or not {*layers.get("pos", ())} <= known.keys():
+    if not layers or not {*layers.get("pos", ())} <= parts_of_speech.keys():
         problem = f"the tags of the field {'+'.join(fields)!r}, such as {tags[0]!r}"
         raise ConfigError(f"{problem}, are not parts of speech of spaCy; conllu allows any tags")
     return layers

@@ -61,28 +61,28 @@ def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | N
     return TaggedSentence(words, None if tags is None else _check_strings(tags, "tags", len(words)), values)
 
 
-def given_spans(values: Any, key: str, what: str, words: int, form: str) -> list[Span]:
+def given_spans(values: Any, key: str, noun: str, words: int, form: str) -> list[Span]:
     """Spans from tables of a type, under `key`, `start` and `end` (exclusive); `form` is an example, for errors."""
     if not isinstance(values, (list, tuple)):
-        raise bad(f"{_pluralise(what)} {values!r:.80}", f"a list of {form}")
+        raise bad(f"{_pluralise(noun)} {values!r:.80}", f"a list of {form}")
     spans = []
     for value in values:
         table = value if isinstance(value, Mapping) else {}
         kind, start, end = (table.get(name) for name in (key, "start", "end"))
         are_integers = all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end))
         if not isinstance(kind, str) or not kind or not are_integers or not 0 <= start < end <= words:
-            raise bad(f"{what} {value!r:.80}", f"{form}, with words from 0 to {words} and an exclusive end")
+            raise bad(f"{noun} {value!r:.80}", f"{form}, with words from 0 to {words} and an exclusive end")
         spans.append(Span(kind, start, end))
     return spans
 
 
-def tags_of(spans: Sequence[Span], what: str, words: int, scheme: Scheme) -> list[str]:
+def tags_of(spans: Sequence[Span], noun: str, words: int, scheme: Scheme) -> list[str]:
     """The tags of spans in any order."""
     ordered = sorted(spans, key=lambda span: span.start)
     for first, second in pairwise(ordered):
         if second.start < first.end:
             raise bad(
-                f"{first.type} and {second.type}, which share word {second.start}", f"separate {_pluralise(what)}"
+                f"{first.type} and {second.type}, which share word {second.start}", f"separate {_pluralise(noun)}"
             )
     return write_tags(ordered, words, scheme)
 

@@ -72,10 +72,10 @@ class LabelCells:
                 raise DataError(self._path, self._lines[label], problem, expected)
 
 
-def joined_label(labels: Iterable[str], known: Set[str], separator: str) -> str | None:
+def joined_label(labels: Iterable[str], known_labels: Set[str], separator: str) -> str | None:
     """The first label whose pieces are all known labels; None without one."""
     pieces = ((label, {*_split_names(label, separator)}) for label in labels if separator in label)
-    return next((label for label, parts in pieces if parts and parts <= known), None)
+    return next((label for label, parts in pieces if parts and parts <= known_labels), None)
 
 
 def _split_names(cell: str, separator: str) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ class ColumnKeys:
     scheme: str | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> ColumnKeys:
+    def from_settings(cls, settings: Mapping[str, Any]) -> ColumnKeys:
         """From values by key, as given on a command line or in Python."""
         for key in settings:
             if key not in KEYS:
@@ -180,23 +180,23 @@ class ColumnKeys:
         return cls(**{key: value for key, value in values.items() if value is not None})
 
     @classmethod
-    def of_config(cls, config: Any) -> ColumnKeys:
+    def from_config(cls, config: Any) -> ColumnKeys:
         """The keys that a task's config sets."""
         keys = [key for key in KEYS if key != "words" or hasattr(config, "tags")]  # `words` of texts is not a column
         values = {key: getattr(config, key, None) for key in keys}
         values["drop"] = getattr(config, "unused", None)
         if values["scheme"] == "none" or getattr(config, "format", None) == "predicates":
             values["scheme"] = None
-        return cls.of(values)
+        return cls.from_settings(values)
 
-    def given(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """The keys with values."""
         values = {key: getattr(self, key) for key in KEYS}
         return {key: value for key, value in values.items() if value not in (None, (), [])}
 
     def spelled(self) -> str:
         """The keys as words of a command line."""
-        settings = self.given().items()
+        settings = self.settings().items()
         texts = {key: ",".join(value) if isinstance(value, (list, tuple)) else str(value) for key, value in settings}
         return " ".join(quote(f"{key}={text}") for key, text in texts.items())
 

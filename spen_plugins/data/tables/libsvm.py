@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.data.formats import Format, Head
-from spen_plugins.data.table import BINARY, Attribute, Known, Table
+from spen_plugins.data.table import BINARY, Attribute, ColumnValues, Table
 from spen_plugins.data.text import open_text, shorten
 from spen_plugins.errors import DataError
 
@@ -36,7 +36,7 @@ def _is_libsvm(head: Head) -> bool:
 LIBSVM = Format("libsvm", "labels separated by commas, then FEATURE:VALUE pairs, as in `3,17 1:0.5 4:2`", _is_libsvm)
 
 
-def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
+def read_libsvm(path: str | Path, training_columns: ColumnValues | None = None) -> Table:
     """Reads a file as a sparse table with sets of labels; features are named by their numbers.
 
     A row without labels has an empty set; if no row has any, the labels are unknown. Features above the training file's
@@ -56,7 +56,7 @@ def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
         raise DataError(path, lines[0] if lines else None, "no feature in any row", _EXPECTED)
     _check_numbers(path, lines, matrix, np.abs(matrix.data) <= np.finfo(np.float32).max, "a finite number")
     sets = [tuple(str(int(label)) if label.is_integer() else str(label) for label in row) for row in labels]
-    return _make_table(str(path), lines, matrix, sets, known)
+    return _make_table(str(path), lines, matrix, sets, training_columns)
 
 
 def _load(text: bytes) -> tuple[Any, Any]:
@@ -82,14 +82,16 @@ def _check_numbers(path: str | Path, lines: list[int], matrix: Any, is_valid: np
         raise DataError(path, lines[row], f"{matrix.data[index]:g} for feature {matrix.indices[index]}", expected)
 
 
-def _make_table(path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]], known: Known | None) -> Table:
+def _make_table(
+    path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]], training_columns: ColumnValues | None
+) -> Table:
     from scipy.sparse import csr_array
 
-    if known is None:
+    if training_columns is None:
         first, last = int(matrix.indices.min()), int(matrix.indices.max())
         names, values = [str(n) for n in range(min(first, 1), last + 1)], () if (matrix.data != 1).any() else BINARY
     else:
-        names, values = list(known), next(iter(known.values()))
+        names, values = list(training_columns), next(iter(training_columns.values()))
         matrix = matrix[:, : int(names[-1]) + 1].tocsr()
     offset = int(names[0])
     _check_numbers(path, lines, matrix, matrix.indices >= offset, f"features from {offset}, as in the training file")

@@ -55,10 +55,10 @@ class Matrix:
             raise DataError("columns", None, f"{len(names)} names ({sample})", f"{self.width} different names")
 
     @classmethod
-    def of(cls, data: Any, what: str, expected: str | None = None) -> Matrix:
+    def from_data(cls, data: Any, source: str, expected: str | None = None) -> Matrix:
         """From any value that passes `is_matrix`, or a list of rows; NaN is missing, and an error in a sparse matrix.
 
-        Error messages call the data `what`, and say what was `expected`, by default numbers.
+        Error messages call the data `source`, and say what was `expected`, by default numbers.
         """
         if isinstance(data, Matrix):
             return data
@@ -72,10 +72,10 @@ class Matrix:
         except (TypeError, ValueError) as error:
             if (name := _find_text_column(data)) is not None:
                 description = expected or "numbers; encode the column, or train from a file, which may have categories"
-                raise DataError(what, None, f"values other than numbers in column {name!r}", description) from None
+                raise DataError(source, None, f"values other than numbers in column {name!r}", description) from None
             reason = " ".join(str(error).split())
             description = expected or "rows of equal length"
-            raise DataError(what, None, f"no rows of finite numbers ({reason})", description) from None
+            raise DataError(source, None, f"no rows of finite numbers ({reason})", description) from None
         if sparse.issparse(values):
             values = sparse.csr_array(values)
             values.sum_duplicates()
@@ -100,26 +100,26 @@ class Matrix:
         index = int(is_wrong.argmax())
         return float(stored.flat[index]), index % self.width if is_wrong.ndim == 2 else int(self.values.indices[index])
 
-    def check_binary(self, names: Sequence[str], what: str, columns: np.ndarray | None = None) -> None:
+    def check_binary(self, names: Sequence[str], source: str, columns: np.ndarray | None = None) -> None:
         """Raise a DataError if a feature that is binary in training is neither 0 nor 1; `columns` is the mask of these
         features, None: all."""
         if (cell := self.not_binary(columns)) is not None:
             value, column = cell
             expected = "0 or 1, as in training, where no other value occurs"
             expected += "" if np.isnan(value) else "; for word counts, use CountVectorizer(binary=True)"
-            raise DataError(what, None, f"{value:g} for feature {names[column]!r}", expected)
+            raise DataError(source, None, f"{value:g} for feature {names[column]!r}", expected)
 
-    def ordered(self, names: Sequence[str], what: str) -> Matrix:
+    def ordered(self, names: Sequence[str], source: str) -> Matrix:
         """The columns of these names, in this order; all columns if the matrix has no names."""
         if self.names is None:
             if self.width != len(names):
-                raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")
+                raise DataError(source, None, f"{self.width} columns", f"{len(names)}, as in training")
             return self
         if difference := {*self.names} ^ {*names}:
             column = min(difference, key=[*self.names, *names].index)
             suggestion = did_you_mean(column, names) if column in self.names else ""
             problem = f"{'the' if column in self.names else 'no'} column {column!r}"
-            raise DataError(what, None, problem, f"the {len(names)} columns of training.{suggestion}")
+            raise DataError(source, None, problem, f"the {len(names)} columns of training.{suggestion}")
         indices = {name: i for i, name in enumerate(self.names)}
         return Matrix(self.values[:, [indices[name] for name in names]], tuple(names))
 
@@ -212,6 +212,8 @@ def _number_labels(columns: Columns, names: Any) -> np.ndarray:
     return np.array(sorted({numbers[name] for name in names}), dtype=np.int32)
 
 
-def _check_name(kind: str, name: Any, known: Mapping[str, int]) -> None:
-    if not isinstance(name, str) or name not in known:
-        raise _make_error(f"{kind} {name!r}", f"one of the {len(known)} known {kind}s.{did_you_mean(str(name), known)}")
+def _check_name(kind: str, name: Any, indices: Mapping[str, int]) -> None:
+    if not isinstance(name, str) or name not in indices:
+        raise _make_error(
+            f"{kind} {name!r}", f"one of the {len(indices)} known {kind}s.{did_you_mean(str(name), indices)}"
+        )

@@ -67,7 +67,7 @@ def number_columns(table: Table, labels: Sequence[str]) -> list[np.ndarray | Non
         code = empty_cell if is_missing[row, label] else f"{codes[row, label]:g}"
         expected = f"0 or 1 (or {empty_cell} for all labels of a row)"
         raise DataError(table.path, table.line[row], f"{code} for label {attributes[label].name!r}", expected)
-    gold, is_unknown = Ragged.of(codes == np.array(true_codes, dtype=np.float32)), is_missing.all(1)
+    gold, is_unknown = Ragged.from_mask(codes == np.array(true_codes, dtype=np.float32)), is_missing.all(1)
     return [None if is_unknown[i] else gold[i] for i in range(len(gold))]
 
 
@@ -107,7 +107,9 @@ class Columns:
     listed: bool = False
 
     @classmethod
-    def of(cls, table: Table, labels: Sequence[str] | int | None, drop: Sequence[str], root: bool = False) -> Columns:
+    def from_table(
+        cls, table: Table, labels: Sequence[str] | int | None, drop: Sequence[str], root: bool = False
+    ) -> Columns:
         """From a header; labels by name, or the last n attributes, or None with a hierarchical attribute.
 
         With `root`, the hierarchy's root, which every example has, is a label too.
@@ -137,7 +139,7 @@ class Columns:
         return [n for name, values in self.features.items() for n in _name_features(name, values)]
 
     @property
-    def known(self) -> dict[str, tuple[str, ...]]:
+    def column_values(self) -> dict[str, tuple[str, ...]]:
         """Features and labels by name, with their values, for readers of formats whose header does not have them."""
         labels = {} if self.apart or self.classes is not None else dict.fromkeys(self.labels, BINARY)
         return {**labels, **self.label_values, **self.features}
@@ -199,7 +201,7 @@ class Columns:
             else:
                 for i, value in enumerate(values):
                     matrix[:, column + i] = codes == a.values.index(value)
-        return matrix if self.real.any() else Ragged.of(matrix != 0)
+        return matrix if self.real.any() else Ragged.from_mask(matrix != 0)
 
     def gold(self, table: Table) -> list[np.ndarray | None]:
         """Label numbers of each row; None without gold."""

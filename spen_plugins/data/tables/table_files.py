@@ -14,7 +14,7 @@ import numpy as np
 from spen_plugins.data.disk.shards import check_in_memory, column_names, pieces, read_cells
 from spen_plugins.data.formats import ARFF, PARQUET, Format, read_head, recognise
 from spen_plugins.data.records import CSV, find_separator, records
-from spen_plugins.data.table import BINARY, KEYS, MISSING, Cells, Known, Table, is_key, make_table
+from spen_plugins.data.table import BINARY, KEYS, MISSING, Cells, ColumnValues, Table, is_key, make_table
 from spen_plugins.data.tables.arff import read_arff
 from spen_plugins.data.tables.label_cells import FALSE, TRUE, LabelCells
 from spen_plugins.data.tables.libsvm import LIBSVM, read_libsvm
@@ -28,7 +28,9 @@ Block = tuple[Sequence[int], Mapping[str, Sequence[str]]]
 """Lines of some rows, and their cells by column."""
 
 
-def read_named_columns(path: Path, form: Format, known: Known | None = None, unused: Collection[str] = ()) -> Table:
+def read_named_columns(
+    path: Path, form: Format, training_columns: ColumnValues | None = None, unused: Collection[str] = ()
+) -> Table:
     """Reads a file; empty cells, `?` and nulls are missing values. A row of Parquet has its number, from 1, as line.
 
     A first column without a name, in which pandas writes row numbers, is ignored. Arguments and errors are those of
@@ -36,16 +38,16 @@ def read_named_columns(path: Path, form: Format, known: Known | None = None, unu
     """
     names = _read_names(path, form)
     used_names = [name for name in names if name not in unused]
-    text_names, keys = _survey(_read_blocks(path, form, used_names), used_names, known or {})
+    text_names, keys = _survey(_read_blocks(path, form, used_names), used_names, training_columns or {})
     unused = {*unused, *keys}
-    if known is not None:
-        text_names = {name for name, values in known.items() if values not in ((), BINARY)}
-        unused |= {*used_names} - known.keys()  # the table's reader rejects these
+    if training_columns is not None:
+        text_names = {name for name, values in training_columns.items() if values not in ((), BINARY)}
+        unused |= {*used_names} - training_columns.keys()  # the table's reader rejects these
     columns, line = _read_columns(path, form, [name for name in used_names if name not in unused], text_names)
     if not line:
         raise DataError(path, 1, "no rows", "at least one")
     zeros = np.zeros(len(line), dtype=np.float32)
-    table = make_table(path, {name: columns.get(name, zeros) for name in names}, line, known, unused)
+    table = make_table(path, {name: columns.get(name, zeros) for name in names}, line, training_columns, unused)
     table.keys = keys
     return table
 
@@ -93,10 +95,14 @@ def _read_texts(path: Path, name: str, column: Any) -> list[str]:
     return ["" if cell is None else str(cell).strip() for cell in read_cells(path, name, column)]
 
 
-def _survey(blocks: Iterable[Block], names: Sequence[str], known: Known) -> tuple[set[str], tuple[str, ...]]:
+def _survey(
+    blocks: Iterable[Block], names: Sequence[str], training_columns: ColumnValues
+) -> tuple[set[str], tuple[str, ...]]:
     """Names of the columns with cells that are not numbers, and of the columns that number the rows."""
     text_names: set[str] = set()
-    key_cells: dict[str, list[str]] = {name: [] for name in names if name.casefold() in KEYS and name not in known}
+    key_cells: dict[str, list[str]] = {
+        name: [] for name in names if name.casefold() in KEYS and name not in training_columns
+    }
     for _, columns in blocks:
         for name in names:
             if name not in text_names and not all(cell in MISSING or is_number(cell) for cell in columns[name]):
@@ -196,21 +202,24 @@ FORMATS = (PARQUET, ARFF, LIBSVM, CSV)
 
 
 def read_table(
-    path: str | Path, known: Known | None = None, unused: Collection[str] = (), lists: ListColumn | None = None
+    path: str | Path,
+    training_columns: ColumnValues | None = None,
+    unused: Collection[str] = (),
+    lists: ListColumn | None = None,
 ) -> Table:
     """Read a file in the format that it looks like; its name is `Table.format`.
 
-    `known` are the training file's columns, if this is another file and its header does not have their kinds (all
+    `training_columns` are the training file's, if this is another file and its header does not have their kinds (all
     formats but ARFF). `lists` is the column of label lists, which becomes the table's sets of labels.
     """
     form = recognise(path, FORMATS)
     if form is ARFF:
         table = read_arff(path)
     elif form is LIBSVM:
-        table = read_libsvm(path, known)
+        table = read_libsvm(path, training_columns)
     else:
         list_names = [] if lists is None else [lists.name]
-        table = read_named_columns(Path(path), form, known, [*unused, *list_names])
+        table = read_named_columns(Path(path), form, training_columns, [*unused, *list_names])
         if lists is not None:
             move_lists(table, Path(path), form, lists)
     table.format = form.name

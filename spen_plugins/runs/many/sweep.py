@@ -62,33 +62,36 @@ class Sweep:
     seed: int = 0
     device: str | None = None
 
-    def evaluate(self, drawn: Mapping[str, str]) -> dict[str, Any]:
+    def evaluate(self, values: Mapping[str, str]) -> dict[str, Any]:
         """The evaluated config with a trial's values."""
-        return evaluate(self.config, {**self.arguments, **drawn})
+        return evaluate(self.config, {**self.arguments, **values})
 
-    def command(self, drawn: Mapping[str, str]) -> str:
+    def command(self, values: Mapping[str, str]) -> str:
         """The command that trains with a trial's values."""
-        words = [f"{name}={value}" for name, value in {**self.arguments, **drawn}.items()]
+        words = [f"{name}={value}" for name, value in {**self.arguments, **values}.items()]
         return shlex.join(["spen-run", str(self.config), *words])
 
 
-def sweep(what: Sweep, say: Say = print) -> Path:
+def sweep(search: Sweep, say: Say = print) -> Path:
     """Run trials up to the total number, then write `trials.csv` and `best.json`; returns the path of `best.json`."""
-    space = read(what.space)
-    epochs = check_space(what, space)
+    space = read(search.space)
+    epochs = check_space(search, space)
     try:
-        what.folder.mkdir(parents=True, exist_ok=True)
+        search.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"the folder {what.folder} can't be created: {error.strerror}") from error
-    facts = {"config": what.evaluate(pick_first(space)), "space": {name: d.model_dump() for name, d in space.items()}}
-    check_same_data(file.parent for file in sorted(what.folder.glob("trial-*/environment.json")))
-    name = what.name or what.folder.resolve().name
-    with studies.explain_storage_errors(what.storage or str(what.folder / "study.db")):
-        study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts, say)
-        with studies.hold_worker(what.folder / "workers") as worker:
-            _run_trials(study, what, space, worker, say)
-        with locked(what.folder, say):  # two processes that end at the same time would write the same files
-            return _conclude(study, what, say)
+        raise ConfigError(f"the folder {search.folder} can't be created: {error.strerror}") from error
+    facts = {
+        "config": search.evaluate(pick_first(space)),
+        "space": {name: d.model_dump() for name, d in space.items()},
+    }
+    check_same_data(file.parent for file in sorted(search.folder.glob("trial-*/environment.json")))
+    name = search.name or search.folder.resolve().name
+    with studies.explain_storage_errors(search.storage or str(search.folder / "study.db")):
+        study = studies.open_study(search.folder, search.storage, name, search.pruner, epochs, facts, say)
+        with studies.hold_worker(search.folder / "workers") as worker:
+            _run_trials(study, search, space, worker, say)
+        with locked(search.folder, say):  # two processes that end at the same time would write the same files
+            return _conclude(study, search, say)
 
 
 def pick_first(space: Space) -> dict[str, str]:
@@ -96,17 +99,17 @@ def pick_first(space: Space) -> dict[str, str]:
     return {name: dimension.ends()[0] for name, dimension in space.items()}
 
 
-def check_space(what: Sweep, space: Space) -> int:
+def check_space(search: Sweep, space: Space) -> int:
     """Check that the config accepts both ends of every range and every choice, one at a time.
 
     Returns the maximum number of epochs of a trial.
     """
-    if duplicates := sorted(space.keys() & what.arguments.keys()):
-        raise ConfigError(f"found {', '.join(duplicates)} both as an argument and in {what.space}; omit one of them")
+    if duplicates := sorted(space.keys() & search.arguments.keys()):
+        raise ConfigError(f"found {', '.join(duplicates)} both as an argument and in {search.space}; omit one of them")
     registry, first_point, epochs = Registry(), pick_first(space), 1
     points = [first_point, *({**first_point, name: end} for name, d in space.items() for end in d.ends()[1:])]
     for point in points:
-        trainer = check(what.evaluate(point), what.config, registry).trainer
+        trainer = check(search.evaluate(point), search.config, registry).trainer
         epochs = max(epochs, trainer.config.epochs)
     return epochs
 

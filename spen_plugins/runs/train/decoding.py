@@ -62,23 +62,23 @@ def decode(
     return _write_run(source, out, config, source.weights(), options)
 
 
-def pick_known(known: type[Config], settings: Mapping[str, Any], run: str) -> dict[str, Any]:
+def pick_known(config_class: type[Config], settings: Mapping[str, Any], run: str) -> dict[str, Any]:
     """The settings that the task's config has.
 
     Raises:
         ConfigError: the config lacks a setting that is not "validation", or the setting needs another `decode`.
     """
-    decoder, has_label_sets = settings.get("decode"), "decode_temperature" in known.model_fields
+    decoder, has_label_sets = settings.get("decode"), "decode_temperature" in config_class.model_fields
     conflicts = {"threshold": "expected_f1" if has_label_sets else "viterbi", "decode_temperature": "threshold"}
     for name, value in settings.items():
         option = "--may-be-empty" if value is False else f"--{name.removeprefix('decode_')}"
-        if value != "validation" and name not in known.model_fields:
+        if value != "validation" and name not in config_class.model_fields:
             raise ConfigError(f"{run}: its task has no task.{name}; omit {option}")
         if value != "validation" and name in conflicts and conflicts[name] == decoder:
             raise ConfigError(
                 f"--by {decoder} has no {name.removeprefix('decode_')}: omit {option}, or use another --by"
             )
-    return {name: value for name, value in settings.items() if name in known.model_fields}
+    return {name: value for name, value in settings.items() if name in config_class.model_fields}
 
 
 def decode_by_energy(

@@ -90,14 +90,14 @@ def test_sparse_equals_dense(write):
     np.testing.assert_array_equal(table.filled(), expected)
     rows = "\n".join(",".join(f"{v:g}" for v in row) for row in expected)
     dense = read_arff(write(SPARSE.partition("@data")[0] + "@data\n" + rows))
-    a, b = (Columns.of(t, 2, ()).encode(t) for t in (table, dense))
+    a, b = (Columns.from_table(t, 2, ()).encode(t) for t in (table, dense))
     np.testing.assert_array_equal(a[0], b[0])
     assert [g.tolist() for g in a[1]] == [g.tolist() for g in b[1]] == [[0, 1], [], [1]]
 
 
 def test_sparse_binary_features_stay_sparse(write):
     table = read_arff(write(SPARSE))
-    columns = Columns.of(table, 2, ["n"])
+    columns = Columns.from_table(table, 2, ["n"])
     features, _ = columns.encode(table)
     assert isinstance(features, Ragged)
     assert [features[i].tolist() for i in range(3)] == [[0], [], [1]]
@@ -128,13 +128,13 @@ def test_cells(text, cells):
 def test_a_sparse_zero_is_the_first_nominal_value(write):
     text = SPARSE.replace("w0 {0,1}", "w0 {YES,NO}").replace("{0 1,3 1", "{0 NO,3 1")
     table = read_arff(write(text))
-    features, _ = Columns.of(table, 2, ["n"]).encode(table)
+    features, _ = Columns.from_table(table, 2, ["n"]).encode(table)
     assert [features[i].tolist() for i in range(3)] == [[], [0], [0, 1]]
 
 
 def test_features_of_every_kind(write):
     table = read_arff(write(DENSE))
-    columns = Columns.of(table, 1, ())
+    columns = Columns.from_table(table, 1, ())
     features, gold = columns.encode(table)
     assert columns.names == ["a name, quoted", "colour=red", "colour=dark blue", "colour=green", "yes"]
     np.testing.assert_array_equal(columns.real, [True, False, False, False, False])
@@ -165,7 +165,7 @@ def test_hierarchical_classes_imply_their_ancestors(write):
     # 03, which the header leaves out, stands before its child
     assert table.attributes[1].values == ("01", "01/01", "01/01/03", "02", "03", "03/05")
     assert [None if s is None else s.tolist() for s in class_sets(table)] == [[0, 1, 2], [0, 3], [0, 1, 4, 5], None]
-    columns = Columns.of(table, None, ())
+    columns = Columns.from_table(table, None, ())
     features, gold = columns.encode(table)
     assert columns.labels == table.attributes[1].values
     np.testing.assert_array_equal(features, np.array([[1], [2], [np.nan], [4]], np.float32))
@@ -173,7 +173,7 @@ def test_hierarchical_classes_imply_their_ancestors(write):
 
 
 def test_columns_of_another_file_are_matched_by_name(write):
-    columns = Columns.of(read_arff(write(DENSE)), 1, ())
+    columns = Columns.from_table(read_arff(write(DENSE)), 1, ())
     text = """@relation r
 @attribute yes {NO,YES}
 @attribute colour {green,red,'dark blue'}
@@ -200,13 +200,13 @@ NO,green,?
     ],
 )
 def test_another_file_with_other_attributes(write, old, new, message):
-    columns = Columns.of(read_arff(write(DENSE)), 1, ())
+    columns = Columns.from_table(read_arff(write(DENSE)), 1, ())
     with pytest.raises(DataError, match=message):
         columns.encode(read_arff(write(DENSE.replace(old, new))))
 
 
 def test_labels_missing_in_another_file(write):
-    columns = Columns.of(read_arff(write(SPARSE)), 2, ())
+    columns = Columns.from_table(read_arff(write(SPARSE)), 2, ())
     text = SPARSE.replace("@attribute l1 {0,1}\n", "").replace(", 4 1", "").replace("{ 4 1 ,", "{")
     with pytest.raises(DataError, match="some labels, but not 'l1'"):
         columns.encode(read_arff(write(text)))
@@ -282,9 +282,9 @@ def test_bad_labels(write):
     text = DENSE.replace("-2e3,'dark blue',NO,1", "-2e3,'dark blue',NO,?")
     table = read_arff(write(text.replace("yes {YES, NO}", "yes {1, 0}").replace("YES", "1").replace("NO", "0")))
     with pytest.raises(DataError, match=r"x\.arff:12: found \? for label 'say \"l\"'"):
-        Columns.of(table, 2, ()).encode(table)
+        Columns.from_table(table, 2, ()).encode(table)
     with pytest.raises(DataError, match=r"x\.arff:5: found \{red, dark blue, green\} for label 'colour'"):
-        Columns.of(table, ["colour"], ()).encode(table)
+        Columns.from_table(table, ["colour"], ()).encode(table)
 
 
 def test_label_list(write):
@@ -292,7 +292,7 @@ def test_label_list(write):
     good = '<?xml version="1.0"?>\n<labels xmlns="http://x">\n<label name="l1"/><label name="l0"></label></labels>'
     names = read_names(write(good, "x.xml"))
     assert names == ["l1", "l0"]
-    assert Columns.of(table, names, ()).labels == ("l0", "l1")  # in the file's order
+    assert Columns.from_table(table, names, ()).labels == ("l0", "l1")  # in the file's order
     with pytest.raises(ConfigError, match=r"^x\.xml: .*x\.arff has no column 'l7'\. Its columns are w0"):
         find_labels(table, ["l7"], source="x.xml")
     for bad, message in [
@@ -337,7 +337,7 @@ def test_real_files(name, rows, features, labels, per_row):
     path = Path(SPEN_DATA) / "multilabel" / f"{name}.arff"
     table = read_arff(path)
     xml = path.with_suffix(".xml")
-    columns = Columns.of(table, read_names(xml) if xml.exists() else None, ())
+    columns = Columns.from_table(table, read_names(xml) if xml.exists() else None, ())
     gold = columns.gold(table)
     assert (len(table), len(columns.features), len(columns.labels)) == (rows, features, labels)
     if per_row:
@@ -370,7 +370,7 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
     for settings in ({}, {"label_count": len(labels)}, {"labels": ",".join(labels)}):
         task = loaded("multilabel", train=path, validation=path, **settings)
         assert task.columns.labels == labels and [*task.columns.features] == [c for c in "abcd" if c not in labels]
-        matrix, description, _ = read_strata(Path(path), ColumnKeys.of(settings))
+        matrix, description, _ = read_strata(Path(path), ColumnKeys.from_settings(settings))
         assert matrix[:2].tolist() == [[c in "ac" for c in labels], [c == "d" for c in labels]]
         assert f"{len(labels)} label{'s' * (len(labels) > 1)}" in description
 
@@ -391,4 +391,4 @@ def test_labels_that_contradict_the_relation_are_rejected(
     with pytest.raises((ConfigError, DataError), match=message):
         loaded("multilabel", train=path, validation=path, **settings)
     with pytest.raises((ConfigError, DataError), match=message):
-        read_strata(Path(path), ColumnKeys.of(settings))
+        read_strata(Path(path), ColumnKeys.from_settings(settings))

@@ -633,7 +633,7 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
             with pytest.raises(DataError, match=message):
                 read_texts(path, layout)
     for names in (None, "written", "labels", "is_a,is_b"):
-        matrix, message, _ = read_strata(path, ColumnKeys.of({"labels": names}))
+        matrix, message, _ = read_strata(path, ColumnKeys.from_settings({"labels": names}))
         assert matrix.shape == (3, 2) and message.startswith("read as Parquet")
 
 

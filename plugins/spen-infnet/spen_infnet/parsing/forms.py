@@ -85,7 +85,7 @@ class TagForm(Form):
     @staticmethod
     def learn(sentences: Sequence[trees.Sentence], min_count: int) -> tuple[list[str], str]:
         counts = Counter(tag for sentence in sentences for tag in _encode(sentence))
-        tag_set = tags.TagSet.of(counts, min_count)
+        tag_set = tags.TagSet.from_counts(counts, min_count)
         rare = sum(count for tag, count in counts.items() if tag_set.replace(tag) != tag) / counts.total()
         note = (
             f"{len(tag_set.tags)} of {len(counts)} tags are learned; {rare:.1%} of the training words have other tags"

@@ -118,7 +118,7 @@ class TagSet:
             self._by_change.setdefault(tag.change, tag)
 
     @classmethod
-    def of(cls, counts: Counter[Tag], min_count: int) -> TagSet:
+    def from_counts(cls, counts: Counter[Tag], min_count: int) -> TagSet:
         """The tags seen at least `min_count` times; the most frequent one, if there is none."""
         ranked = sorted(counts, key=lambda tag: (-counts[tag], str(tag)))
         return cls([tag for tag in ranked if counts[tag] >= min_count] or ranked[:1])

@@ -37,13 +37,13 @@ def _join_kinds(first: str | None, second: str | None) -> str | None:
     return "double" if {first, second} == {"int64", "double"} else "json"
 
 
-def as_columns(fields: Mapping[str, Any], known: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
-    """A row's fields by the names of their columns; null for a null. `known` has the type of each field that has a
+def as_columns(fields: Mapping[str, Any], kinds: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Any]:
+    """A row's fields by the names of their columns; null for a null. `kinds` has the type of each field that has a
     column, "any" for a field that Arrow has typed."""
     row: dict[str, Any] = {}
     other_fields = {}
     for name, value in fields.items():
-        kind = known.get(name)
+        kind = kinds.get(name)
         if kind == "json":
             row[names[name]] = None if value is None else as_json(value)
         elif kind == "any" or (
@@ -62,12 +62,12 @@ def _fits(value: Any, kind: str) -> bool:
     return kind != "double" or not isinstance(value, int) or int(float(value)) == value
 
 
-def name_columns(known: Iterable[str], taken: Collection[str]) -> dict[str, str]:
+def name_columns(fields: Iterable[str], used_names: Collection[str]) -> dict[str, str]:
     """The name of each field's column: the field's name, after `input_` where it is taken."""
     columns: dict[str, str] = {}
-    for name in known:
+    for name in fields:
         column = name
-        while column in taken or column in columns.values():
+        while column in used_names or column in columns.values():
             column = f"input_{column}"
         columns[name] = column
     return columns

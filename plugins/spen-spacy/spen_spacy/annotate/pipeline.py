@@ -77,11 +77,11 @@ class Pipeline:
                 digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
         return {"sha256": digest.hexdigest(), "spacy": spacy.__version__, "spen_plugins": __version__}
 
-    def check(self, known: dict[str, str]) -> None:
-        """Raises a `RunError` if the pipeline on this machine has another identity than `known`."""
-        if (identity := self.identity()) != known:
-            found, expected = describe_identity(identity), describe_identity(known)
-            raise RunError(f"{self.source} is not the pipeline of the plan: found {found}; expected {expected}")
+    def check(self, expected_identity: dict[str, str]) -> None:
+        """Raises a `RunError` if the pipeline on this machine has another identity than `expected_identity`."""
+        if (identity := self.identity()) != expected_identity:
+            actual, expected = describe_identity(identity), describe_identity(expected_identity)
+            raise RunError(f"{self.source} is not the pipeline of the plan: found {actual}; expected {expected}")
 
     def _find_folder(self) -> Path:
         return Path(self.source) if Path(self.source).is_dir() else spacy.util.get_package_path(self.source)

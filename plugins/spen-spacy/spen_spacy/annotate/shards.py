@@ -80,9 +80,9 @@ def note_failed(job: Job, shards: Sequence[Shard]) -> str:
     return f"; {describe_failed(count, place)}" if count else ""
 
 
-def describe_failed(count: int, where: str) -> str:
+def describe_failed(count: int, location: str) -> str:
     """The number of documents that failed, and where the reason stands."""
-    return f"{count:,} document{'s' * (count > 1)} failed ({where} says why)"
+    return f"{count:,} document{'s' * (count > 1)} failed ({location} says why)"
 
 
 def note_unspaced(nlp: Language, job: Job, shards: Sequence[Shard], language: str | None) -> list[str]:

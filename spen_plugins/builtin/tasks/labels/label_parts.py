@@ -190,7 +190,7 @@ class LabelParts(Task, WithoutGold, TakesExamples, ReadsInputs):
         """The rows of each part, given the label numbers and keys of each file's rows; notes how files were divided."""
         files = named_files(self.config)
         self._files |= hash_files({key: name for key, name in files.items() if name not in self._files})
-        parts, division = divide_rows(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)
+        parts, division = divide_rows(files, gold, inputs, keys=ColumnKeys.from_config(self.config), kind=self.kind)
         self._split = f"rows of {files['split']}" if "split" in files else "files " + ", ".join(files.values())
         if division is not None:
             self._split = division if "file" in files else f"{self._split}; {division}"

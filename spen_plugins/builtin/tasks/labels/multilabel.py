@@ -114,7 +114,7 @@ class MultiLabel(VectorParts, TakesMatrices):
             raise ConfigError(f"drop=: found {used_features[0]!r}, a feature of the run; keep this column")
         columns = replace(self.columns, drop=(*self.columns.drop, *c.unused))
         lists = ListColumn(c.labels, c.separator, gold) if self.columns.listed else None
-        table = read_table(path, columns.known, columns.drop, lists)
+        table = read_table(path, columns.column_values, columns.drop, lists)
         features, label_sets = columns.encode(table)
         self._scale(features)
         examples = [make_example(features, label_sets, i) for i in range(len(table))]
@@ -140,7 +140,7 @@ class MultiLabel(VectorParts, TakesMatrices):
 
     def parse_matrix(self, matrix: Any) -> Sequence[Example]:
         """Rows of numbers, as in `take`."""
-        matrix = Matrix.of(matrix, "items").ordered(self.columns.names, "items")
+        matrix = Matrix.from_data(matrix, "items").ordered(self.columns.names, "items")
         matrix.check_binary(self.columns.names, "items", ~self.columns.real)
         features = self._select_features(matrix)
         self._scale(features)

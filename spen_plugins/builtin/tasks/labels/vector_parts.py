@@ -160,10 +160,10 @@ class VectorParts(LabelTask):
         labels, label_file = chosen_labels(first_path, tables[0], c.labels, c.label_count, c.unused)
         if label_file is not None:
             self._files[label_file] = sha256(locate(label_file))
-        columns = Columns.of(tables[0], labels, c.unused, c.root)
+        columns = Columns.from_table(tables[0], labels, c.unused, c.root)
         if tables[0].sets is None:
             columns.gold(tables[0])  # its errors come before those of the files that are read like it
-        tables += [read_table(locate(path), columns.known, columns.drop, lists) for path in other_paths]
+        tables += [read_table(locate(path), columns.column_values, columns.drop, lists) for path in other_paths]
         if tables[0].sets is not None:
             columns = replace(columns, labels=tuple(label_sets(tables)))
         self._set_columns(columns)

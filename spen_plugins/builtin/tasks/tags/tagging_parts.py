@@ -82,7 +82,7 @@ class TagEncoding:
         default = "bioes" if config.scheme == "bioes" else "bio"
         self.scheme = (config.encoding or default) if self.has_spans else None
 
-    def encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
+    def encode(self, sentence: TaggedSentence, source: object) -> tuple[tuple[str, ...] | None, frozenset]:
         """Gold tags in this scheme, and their spans.
 
         Raises:
@@ -93,13 +93,13 @@ class TagEncoding:
         try:
             gold = spans(sentence.tags, self._config.scheme)
         except BrokenTags as broken:
-            raise DataError(where, sentence.line_of(broken.index), broken.found, broken.expected) from None
+            raise DataError(source, sentence.line_of(broken.index), broken.found, broken.expected) from None
         return tuple(write_tags(gold, len(sentence.words), self.scheme)), frozenset(gold)
 
-    def encode_if_valid(self, sentence: TaggedSentence, where: object) -> tuple[str, ...] | None:
+    def encode_if_valid(self, sentence: TaggedSentence, source: object) -> tuple[str, ...] | None:
         """Tags in this scheme, or unchanged if they break the files' scheme."""
         try:
-            return self.encode(sentence, where)[0]
+            return self.encode(sentence, source)[0]
         except DataError:
             return sentence.tags
 
