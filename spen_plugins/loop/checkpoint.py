@@ -69,12 +69,12 @@ class Checkpoint:
     def exists(self) -> bool:
         return bool(self._find_indices())
 
-    def save(self, state: dict[str, Any], alone: bool = False) -> None:
+    def save(self, state: dict[str, Any], removes_previous: bool = False) -> None:
         """Save a state.
 
         Args:
             state: nested tables and lists of tensors, numbers and texts.
-            alone: if true, the previous state is removed.
+            removes_previous: if true, the previous state is removed.
 
         Raises:
             RunError: the disk is full or read-only, for example; the previous state stays complete.
@@ -91,7 +91,7 @@ class Checkpoint:
         save_tensors(tensors, file)
         save_json({"tensors": file.name, "sha256": sha256(file), "state": table}, file.with_suffix(".json"), None)
         for path, other_number in paths.items():
-            if alone or other_number != self._good_number:
+            if removes_previous or other_number != self._good_number:
                 with suppress(OSError):
                     path.unlink()
         self._good_number = number

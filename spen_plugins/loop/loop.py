@@ -90,8 +90,8 @@ class Loop:
         next_stages = self.stages[position.stage + 1 : position.stage + 2]
         self.position = position.next_stage(any(stage.goes_on for stage in next_stages))
         self.active = []
-        # Alone: the next stage writes other weights, which a state of this stage would take for its best.
-        self._save(alone=True)
+        # The next stage writes other weights, which a state of this stage would take for its best.
+        self._save(removes_previous=True)
 
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
         """Create the stage's phases, and restore their state from a checkpoint."""
@@ -166,8 +166,8 @@ class Loop:
         return [batch.to(self.accelerator.device) for batch in batches]
 
     def _update(self, stage: Stage, active: ActivePhase, contexts: Sequence[LiveContext], examples: int) -> None:
-        every, sums = self.config.gradient_norms_every, self.position.sums
-        is_measured = bool(every) and active.updates % every == 0
+        period, sums = self.config.gradient_norms_every, self.position.sums
+        is_measured = bool(period) and active.updates % period == 0
         owned = {other.phase.name: other.parameters for other in self.active}
         for context in contexts:
             with self.accelerator.autocast():
@@ -240,11 +240,11 @@ class Loop:
         if state.get("running") is not None:
             self.model.energy_loss.running = state["running"]
 
-    def _save(self, alone: bool = False) -> None:
+    def _save(self, removes_previous: bool = False) -> None:
         self.check_weights()
         main_state, *other_states = gather({"random": random_state(), "sums": self.position.sums}, self.accelerator)
         if self.accelerator.is_main_process:
             scaler = self.accelerator.scaler and self.accelerator.scaler.state_dict()
             state = {**self.state_dict(), "random": main_state["random"], "others": other_states, "scaler": scaler}
-            self.folder.checkpoint.save(state, alone)
+            self.folder.checkpoint.save(state, removes_previous)
         self.requests.clear()

@@ -48,7 +48,7 @@ class Comparison:
     Attributes:
         part: the part of the data that is scored.
         selection: name of the score whose differences are shown.
-        against: labels of the baselines.
+        baselines: labels of the baselines.
         notes: caveats on comparability.
         sizes: if true, parameters and speed are shown.
         unit: unit of the selection score; empty for fractions.
@@ -58,7 +58,7 @@ class Comparison:
     part: str
     selection: str
     scores: tuple[str, ...]
-    against: tuple[str, ...]
+    baselines: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     sizes: bool = False
@@ -79,7 +79,7 @@ def compare(
     groups: Sequence[Group],
     part: str = "test",
     scores: Sequence[str] = (),
-    against: Sequence[str] = (),
+    baselines: Sequence[str] = (),
     sizes: bool = False,
 ) -> Comparison:
     """Compare groups.
@@ -92,13 +92,15 @@ def compare(
     runs = {group.label: list(group.runs.values()) for group in group_scores}
     selection, is_own_score = find_selection(runs, registry, scores)
     names = _choose_names(group_scores, scores, selection)
-    check_baselines(groups, against)
-    baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
+    check_baselines(groups, baselines)
+    baseline_labels = tuple(dict.fromkeys(baselines or [group.label for group in groups[:1] if len(groups) > 1]))
     notes = [note for group in groups for note in group.notes]
     mixed_labels = [group.label for group in group_scores if len(group.data) > 1]
     notes += [f"WARNING: runs of {label} did not read the same data files (environment.json)" for label in mixed_labels]
     notes += [note for other in group_scores[1:] for note in _list_differences(group_scores[0], other)]
-    gains, gain_notes = compare_resampled(group_scores, selection, baselines, is_own_score) if baselines else ({}, [])
+    gains, gain_notes = (
+        compare_resampled(group_scores, selection, baseline_labels, is_own_score) if baseline_labels else ({}, [])
+    )
     notes += [] if is_own_score else ["no bootstrap over examples, as the runs were selected by different scores"]
     rows = [_make_row(group, names, gains.get(group.label, {})) for group in group_scores]
     notes += gain_notes
@@ -110,16 +112,18 @@ def compare(
     }
     notes = list(dict.fromkeys(notes))
     return Comparison(
-        part, selection, names, baselines, tuple(rows), tuple(notes), sizes, find_unit(runs), lower_is_better
+        part, selection, names, baseline_labels, tuple(rows), tuple(notes), sizes, find_unit(runs), lower_is_better
     )
 
 
-def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
+def check_baselines(groups: Sequence[Group], baselines: Sequence[str]) -> None:
     """Check that every baseline is a group's label."""
-    labels = [group.label for group in groups]
-    for label in against:
-        if label not in labels:
-            raise ConfigError(f"unknown group {label!r}.{did_you_mean(label, labels)} Groups: {', '.join(labels)}")
+    known_labels = [group.label for group in groups]
+    for label in baselines:
+        if label not in known_labels:
+            raise ConfigError(
+                f"unknown group {label!r}.{did_you_mean(label, known_labels)} Groups: {', '.join(known_labels)}"
+            )
 
 
 def _make_row(group: GroupScores, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:

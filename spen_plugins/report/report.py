@@ -36,17 +36,17 @@ def write_report(
     out: Path,
     examples: int = 10,
     part: str | None = None,
-    against: Sequence[str] = (),
+    baselines: Sequence[str] = (),
     device: str = "cpu",
 ) -> None:
-    """Write the page, with errors on `part` and differences to `against`.
+    """Write the page, with errors on `part` and differences to `baselines`.
 
-    `part` defaults to test if there is one, and `against` to the first group.
+    `part` defaults to test if there is one, and `baselines` to the first group.
     """
     check_device(device)
     part = data.check_part(part, groups)
     template = _load_template()
-    page = _make_page(groups, part, against)
+    page = _make_page(groups, part, baselines)
     text = template.render(**page, errors=[_read_errors(group, part, examples, device) for group in groups])
     save_text(text, out)
 
@@ -74,12 +74,12 @@ def _load_template() -> Any:
     return environment.from_string(source)
 
 
-def _make_page(groups: Sequence[Group], part: str, against: Sequence[str]) -> dict[str, Any]:
+def _make_page(groups: Sequence[Group], part: str, baselines: Sequence[str]) -> dict[str, Any]:
     """All sections except the errors."""
     runs = [run for group in groups for run in group.runs]
     parts = data.list_parts(groups)
     nested_tables = {f"{name}, {p}": table for p in parts for name, table in data.make_nested_tables(groups, p).items()}
-    differences, remarks = data.make_differences(groups, part, against)
+    differences, remarks = data.make_differences(groups, part, baselines)
     config, more_config = facts.find_config_differences(groups)
     run_count = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
     return {

@@ -145,16 +145,18 @@ def _format_scores_or_counts(values: Sequence[float], unit: str) -> str:
     return format_scores(values, unit)
 
 
-def make_differences(groups: Sequence[Group], part: str, against: Sequence[str] = ()) -> tuple[Table | None, list[str]]:
+def make_differences(
+    groups: Sequence[Group], part: str, baselines: Sequence[str] = ()
+) -> tuple[Table | None, list[str]]:
     """Paired differences of the selection score to baselines, and notes on them."""
-    check_baselines(groups, against)
+    check_baselines(groups, baselines)
     if len(groups) < 2:
         return None, []
     try:
-        comparison = compare(groups, part, against=against)
+        comparison = compare(groups, part, baselines=baselines)
     except ConfigError as error:
         return None, [f"No paired differences: {error}."]
-    last = 1 + len(comparison.scores) + len(comparison.against)
+    last = 1 + len(comparison.scores) + len(comparison.baselines)
     rows = [[row[0], *(cell or NONE for cell in row[1 + len(comparison.scores) : last])] for row in cells(comparison)]
     head = ["", *heads(comparison)[1 + len(comparison.scores) : last]]
     group_notes = {note for group in groups for note in group.notes}

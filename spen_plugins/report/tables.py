@@ -24,7 +24,7 @@ MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 
 def heads(comparison: Comparison) -> list[str]:
     """Column titles, the label's first."""
-    gains = [f"{comparison.selection} − {label}" for label in comparison.against]
+    gains = [f"{comparison.selection} − {label}" for label in comparison.baselines]
     sizes = SIZES if comparison.sizes else ()
     return ["", *comparison.scores, *gains, "seeds", "epochs", "s / epoch", "energy's share", *sizes]
 
@@ -38,7 +38,7 @@ def cells(comparison: Comparison) -> list[list[str]]:
                 score.shown(comparison.unit_of(name)) if (score := row.scores[name]) else ""
                 for name in comparison.scores
             ),
-            *(_write_gain(row.differences[label], comparison.unit) for label in comparison.against),
+            *(_write_gain(row.differences[label], comparison.unit) for label in comparison.baselines),
             str(row.seeds),
             f"{row.costs.epochs:.0f}",
             "" if row.costs.seconds is None else f"{row.costs.seconds:.2f}",
@@ -89,12 +89,12 @@ def latex(comparison: Comparison, intervals: bool = False) -> str:
 
     With `intervals`, a column for each baseline has the difference of the selection score and its interval.
     """
-    against = comparison.against if intervals else ()
-    gains = [f"{comparison.selection} − {label}" for label in against]
+    baselines = comparison.baselines if intervals else ()
+    gains = [f"{comparison.selection} − {label}" for label in baselines]
     titles = ["", *comparison.scores, *gains, *(SIZES if comparison.sizes else ())]
     columns = [_write_tex_scores(comparison, name) for name in comparison.scores]
     columns += [
-        [_write_tex_gain(row.differences[label], comparison.unit) for row in comparison.rows] for label in against
+        [_write_tex_gain(row.differences[label], comparison.unit) for row in comparison.rows] for label in baselines
     ]
     lines = [" & ".join(map(_escape, titles))]
     for i, row in enumerate(comparison.rows):
@@ -144,7 +144,7 @@ def comma_separated(comparison: Comparison) -> str:
     titles = ["label", "part", "seeds"]
     for name in comparison.scores:
         titles += [name, f"{name} standard error"]
-    for label in comparison.against:
+    for label in comparison.baselines:
         gain = f"{comparison.selection} - {label}"
         titles += [gain, *(f"{gain} {column}" for column in GAINS)]
     sizes = SIZES if comparison.sizes else ()
@@ -154,7 +154,7 @@ def comma_separated(comparison: Comparison) -> str:
         for name in comparison.scores:
             score = row.scores[name]
             line += [score.mean, score.error] if score else [None, None]
-        for label in comparison.against:
+        for label in comparison.baselines:
             line += _list_numbers(row.differences[label])
         costs = row.costs
         line += [costs.epochs, costs.seconds, costs.share, *(costs.sizes if comparison.sizes else ())]

@@ -187,8 +187,8 @@ def test_gradients_of_ln_z_are_marginals(scheme, longest):
     gradient_of = dict(zip(names, gradients, strict=True))
     log_z = forward.log_z[:, None, None]
     expected = {
-        "start": torch.exp(forward.entry + backward.begun - log_z),
-        "end": torch.exp(forward.ended + backward.rest - log_z),
+        "start": torch.exp(forward.entry + backward.starts - log_z),
+        "end": torch.exp(forward.ends + backward.exit - log_z),
         "inner": place_posteriors(scores, forward, backward),
     }
     for name, value in expected.items():

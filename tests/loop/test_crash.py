@@ -225,6 +225,6 @@ def test_files_that_are_not_states_are_left_alone(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     checkpoint = Checkpoint(tmp_path)
     for number in range(3):
-        checkpoint.save({"number": number}, alone=True)
+        checkpoint.save({"number": number}, removes_previous=True)
     names = {"statement.txt", "state-of-mind.csv", "states.json"}
     assert {path.name for path in tmp_path.iterdir()} == {*names, "state-3.json", "state-3.safetensors"}

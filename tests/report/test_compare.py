@@ -187,7 +187,7 @@ def pair(tmp_path) -> list[str]:
 
 
 def test_a_comparison_by_hand(pair):
-    comparison = compare(read_groups(pair), against=["theirs"])
+    comparison = compare(read_groups(pair), baselines=["theirs"])
     assert comparison.selection == "example_f1" and comparison.scores == ("example_f1", "micro_f1", "span_f1")
     ours, theirs = comparison.rows
     assert ours.scores["example_f1"].mean == 0.5 and ours.scores["example_f1"].error == pytest.approx(0.25 / 3**0.5)
@@ -223,7 +223,7 @@ def test_a_mean_of_runs_is_compared_with_each_seed(pair, tmp_path):
 
 def test_one_group_has_no_differences(pair):
     comparison = compare(read_groups(pair[:1]))
-    assert comparison.against == () and comparison.rows[0].differences == {} and comparison.notes == ()
+    assert comparison.baselines == () and comparison.rows[0].differences == {} and comparison.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_unknown_names_and_other_tasks_are_errors(tmp_path, pair):
 
 
 def test_markdown_and_latex(pair):
-    comparison = compare(read_groups([f"a|b_1={pair[0]}", pair[1]]), scores=["example_f1"], against=["theirs"])
+    comparison = compare(read_groups([f"a|b_1={pair[0]}", pair[1]]), scores=["example_f1"], baselines=["theirs"])
     lines = markdown(comparison).splitlines()
     assert lines[2].startswith(
         "| a\\|b_1 | 50.00 ± 14.43 | 37.50 ± 12.50 [-242.76, 330.26] p = 0.441; "
@@ -304,7 +304,7 @@ def test_markdown_and_latex(pair):
 
 
 def test_latex_has_the_best_of_each_column_in_bold(pair):
-    comparison = compare(read_groups([f"a|b_1={pair[0]}", pair[1]]), scores=["example_f1"], against=["theirs"])
+    comparison = compare(read_groups([f"a|b_1={pair[0]}", pair[1]]), scores=["example_f1"], baselines=["theirs"])
     text = latex(comparison)
     assert r"a$|$b\_1 & $\mathbf{50.00} \pm 14.43$ \\" in text and r"theirs & $25.00 \pm 0.00$ \\" in text
     assert r" & example\_f1 \\" in text and "% Seeds: a|b_1 3, theirs 2." in text
@@ -344,7 +344,7 @@ def test_labels_in_a_markdown_table_are_escaped(label, cell):
 
 
 def test_labels_of_runs_do_not_break_tables(pair):
-    comparison = compare(read_groups([f"=a\n<i>|$x={pair[0]}", pair[1]]), scores=["example_f1"], against=["theirs"])
+    comparison = compare(read_groups([f"=a\n<i>|$x={pair[0]}", pair[1]]), scores=["example_f1"], baselines=["theirs"])
     lines = markdown(comparison).splitlines()
     assert lines[2].startswith(r"| =a \<i>\|\$x | 50.00")
     assert latex(comparison).count("\\\\\n") == 3
@@ -366,8 +366,8 @@ def test_corpora_of_the_package_are_the_same_data_for_one_task_only(tmp_path):
     """They have no files and so no checksums."""
     for label, task in (("a", "multilabel"), ("b", "multilabel"), ("c", "text")):
         make_run(tmp_path / label, 0, 0.5, ([1.0], [1.0]), data={}, task=task)
-    comparison = compare(read_groups([str(tmp_path / label) for label in "abc"]), against=["a", "a"])
-    assert comparison.against == ("a",) and [bool(row.differences["a"]) for row in comparison.rows] == [
+    comparison = compare(read_groups([str(tmp_path / label) for label in "abc"]), baselines=["a", "a"])
+    assert comparison.baselines == ("a",) and [bool(row.differences["a"]) for row in comparison.rows] == [
         False,
         True,
         True,
@@ -383,7 +383,7 @@ def test_a_damaged_history_is_reported(pair, tmp_path):
 
 
 def test_csv_has_every_number_in_full(pair):
-    comparison = compare(read_groups(pair), scores=["example_f1"], against=["theirs"])
+    comparison = compare(read_groups(pair), scores=["example_f1"], baselines=["theirs"])
     ours, theirs = csv.DictReader(io.StringIO(comma_separated(comparison)))
     assert float(ours["example_f1 standard error"]) == 0.25 / 3**0.5
     assert float(ours["example_f1 - theirs high"]) == 0.5 and ours["example_f1 - theirs seeds"] == "2"
@@ -397,7 +397,7 @@ def test_scores_with_a_unit_are_shown_as_they_are(tmp_path):
             numerators = images[seed] if images else [26.0, 29.0]
             make_run(tmp_path / label / str(seed), seed, score, (numerators, [1.0, 1.0]), unit="dB")
     groups = read_groups([f"{tmp_path}/ours", f"{tmp_path}/theirs"])
-    table = compare(groups, scores=["example_f1"], against=["theirs"])
+    table = compare(groups, scores=["example_f1"], baselines=["theirs"])
     assert table.unit == "dB"
     head, _, ours, theirs, _, footer = markdown(table).splitlines()
     assert head.startswith("|  | example_f1 | example_f1 − theirs |")
@@ -587,7 +587,7 @@ def test_seeds_that_agree_give_the_interval_of_examples_alone():
 
 
 def test_both_intervals_are_kept_and_one_seed_has_one(pair):
-    several = compare(read_groups(pair), against=["theirs"]).rows[0].differences["theirs"]
+    several = compare(read_groups(pair), baselines=["theirs"]).rows[0].differences["theirs"]
     assert several.both.low < several.examples.low and several.both.high > several.examples.high
     single = compare(read_groups([f"a={pair[0]}/0", f"b={pair[1]}/0"]))
     assert single.rows[1].differences["a"].both is None

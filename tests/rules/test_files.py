@@ -44,7 +44,7 @@ for name in ("PER", "ORG"):
 otherwise("O", weight=0.2)
 """
     file = load(tmp_path, text)
-    assert [(r.title, r.names, r.against, r.weight, r.line) for r in file.rules] == [
+    assert [(r.title, r.names, r.is_against, r.weight, r.line) for r in file.rules] == [
         ("names", ("PER", "LOC"), False, 2.0, 3),
         ("lexicon cities.txt", ("LOC",), False, 0.5, 7),
         ("pattern [A-Z]+ Ltd", ("ORG",), False, 1.0, 8),

@@ -105,7 +105,7 @@ def expected_votes(space: sp.OutputSpace, rules: Sequence[Rule], text: str) -> T
         rows = torch.zeros(len(LABELS), dtype=torch.float64)
         for rule in rules:
             for name in rule.names if rule.find(text) else ():
-                rows[LABELS.index(name)] += -rule.weight if rule.against else rule.weight
+                rows[LABELS.index(name)] += -rule.weight if rule.is_against else rule.weight
         return torch.where(rows == 0, -REST, rows)
     words = text.split()
     rows = torch.zeros(len(words), len(space.tags), dtype=torch.float64)
@@ -116,9 +116,9 @@ def expected_votes(space: sp.OutputSpace, rules: Sequence[Rule], text: str) -> T
                 if space.scheme == "bio":
                     prefix = {"S": "B", "E": "I"}.get(prefix, prefix)
                 for i, tag in enumerate(space.tags):
-                    if rule.against and name in (tag, tag[2:]):
+                    if rule.is_against and name in (tag, tag[2:]):
                         rows[index, i] -= rule.weight
-                    elif not rule.against and tag in (name, f"{prefix}-{name}"):
+                    elif not rule.is_against and tag in (name, f"{prefix}-{name}"):
                         rows[index, i] += rule.weight
     if "O" in space.tags:
         rows[:, 0] += REST * (rows.amax(1) <= 0)

@@ -88,7 +88,7 @@ def main() -> None:
         for score, row_runs in runs_by_score.items():
             groups = read_groups([table.gather(score, row, folders) for row, folders in row_runs.items()])
             if len(groups) > 1:
-                print(markdown(compare(groups, scores=[score], against=options.rows[:1])), flush=True)
+                print(markdown(compare(groups, scores=[score], baselines=options.rows[:1])), flush=True)
             lines += list_scores(f"exact, {table.name}", score, options.seeds, row_runs)
         if options.csv:
             record(lines, options.csv)

@@ -56,7 +56,7 @@ def main() -> None:
         if len(options.rows) > 1:
             for decoder in DECODERS:
                 groups = read_groups([f"{row}={table.out / decoder / row}" for row in options.rows])
-                print(markdown(compare(groups, scores=["example_f1"], against=options.rows[:1])), flush=True)
+                print(markdown(compare(groups, scores=["example_f1"], baselines=options.rows[:1])), flush=True)
         if options.csv:
             record(table.lines(options.rows), options.csv)
 

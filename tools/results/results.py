@@ -88,7 +88,7 @@ def compared(name: str, group: dict[str, Any], rows: list[str]) -> str:
         return ""
     against = [row for row in group.get("against", []) if row in rows]
     groups = [read_group(row, ROOT / name / row) for row in rows]
-    return markdown(compare(groups, scores=group["scores"], against=against, sizes=group.get("costs", False)))
+    return markdown(compare(groups, scores=group["scores"], baselines=against, sizes=group.get("costs", False)))
 
 
 def commands(name: str, group: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="file to write")
     parser.add_argument("--iob1", action="store_true", help="write IOB1, the scheme of Wikigold")
     options = parser.parse_args()
-    rules = [rule for rule in load_rules(options.rules).rules if not rule.against and rule.names != ("O",)]
+    rules = [rule for rule in load_rules(options.rules).rules if not rule.is_against and rule.names != ("O",)]
     labels = sorted({name for rule in rules for name in rule.names})
     nlp = spacy.blank("en")
     sentences = [

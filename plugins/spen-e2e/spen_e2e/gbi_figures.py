@@ -81,7 +81,7 @@ def _split_label(word: str) -> tuple[str, Path]:
 
 
 @styled
-def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
+def gbi_figure(group: Group, other_groups: Sequence[Group] = ()) -> Figure:
     """The validation score over epochs of the net, of GBI from its outputs, of GBI from random outputs, and of energies
     trained alone, which predict by GBI. `ConfigError` if a run of the group has no probes (`trainer.probe`)."""
     histories = [run.history() for run in group.runs]
@@ -98,7 +98,7 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
         draw_seeds(
             axis, [points(h, lambda r, n=name: r.get("probe", {}).get(n)) for h in histories], label, colour, style
         )
-    for colour, other_group in zip(COLOURS[len(CURVES) :] * len(alone), alone, strict=False):
+    for colour, other_group in zip(COLOURS[len(CURVES) :] * len(other_groups), other_groups, strict=False):
         curves = [
             points(_select_energy_epochs(run.history()), lambda r: r["validation"].get(score))
             for run in other_group.runs

@@ -17,24 +17,24 @@ class WordMarginals:
     """Probabilities of a word's place in a segment of each kind, `(batch, token, kind)` each.
 
     Attributes:
-        begun, ended: the first, and the last word of a segment.
-        alone: the only word.
+        starts, ends: the first, and the last word of a segment.
+        single_words: the only word.
         within: any word.
     """
 
-    begun: Tensor
-    ended: Tensor
-    alone: Tensor
+    starts: Tensor
+    ends: Tensor
+    single_words: Tensor
     within: Tensor
 
     @classmethod
     def from_sums(cls, scores: SegmentScores, forward: Forward, backward: Backward) -> WordMarginals:
         """The marginals of a model, differentiable."""
         log_z = forward.log_z[:, None, None]
-        begun = torch.exp(forward.entry + backward.begun - log_z)
-        ended = torch.exp(forward.ended + backward.rest - log_z)
-        alone = of_size(scores, forward, backward, 1)
-        return cls(begun, ended, alone, (begun.cumsum(1) - ended.cumsum(1) + ended).clamp(min=0))
+        starts = torch.exp(forward.entry + backward.starts - log_z)
+        ends = torch.exp(forward.ends + backward.exit - log_z)
+        single_words = of_size(scores, forward, backward, 1)
+        return cls(starts, ends, single_words, (starts.cumsum(1) - ends.cumsum(1) + ends).clamp(min=0))
 
 
 def of_size(scores: SegmentScores, forward: Forward, backward: Backward, words: int) -> Tensor:
@@ -43,19 +43,23 @@ def of_size(scores: SegmentScores, forward: Forward, backward: Backward, words: 
     start = torch.arange(tokens - words + 1, device=scores.start.device)
     inner = scores.inner[:, scores.places.find(start, start + words)]
     beginnings = (forward.entry + scores.start)[:, : tokens - words + 1]
-    endings = (scores.end + backward.rest)[:, words - 1 :]
+    endings = (scores.end + backward.exit)[:, words - 1 :]
     return torch.exp(beginnings + inner + endings - forward.log_z[:, None, None])
 
 
 def tag_marginals(kinds: Kinds, words: WordMarginals) -> Tensor:
     """The probability of each tag, `(batch, token, tag)`; on padding, their sum is 1 or 0."""
     if kinds.closes:
-        parts = {"single": words.alone, "begin": words.begun - words.alone, "end": words.ended - words.alone}
-        parts["inside"] = words.within - words.begun - words.ended + words.alone
+        parts = {
+            "single": words.single_words,
+            "begin": words.starts - words.single_words,
+            "end": words.ends - words.single_words,
+        }
+        parts["inside"] = words.within - words.starts - words.ends + words.single_words
     else:
-        parts = {"begin": words.begun, "inside": words.within - words.begun}
-    p = words.begun.new_zeros(*words.begun.shape[:2], len(kinds.kind))
-    p = p.index_add(-1, kinds.single[:1].to(p.device), words.begun[..., :1])
+        parts = {"begin": words.starts, "inside": words.within - words.starts}
+    p = words.starts.new_zeros(*words.starts.shape[:2], len(kinds.kind))
+    p = p.index_add(-1, kinds.single[:1].to(p.device), words.starts[..., :1])
     for name, part in parts.items():
         tags, exists = getattr(kinds, name).clamp(min=0), kinds.exists[name]
         p = p.index_add(-1, tags.to(p.device), part.clamp(min=0) * exists.to(p.device))
@@ -67,20 +71,20 @@ def pair_marginals(
 ) -> Tensor:
     """The probability of each token's tag and the next one's, `(batch, token - 1, tag, tag)`."""
     log_z = forward.log_z[:, None, None, None]
-    next_begun = backward.begun[:, 1:].unsqueeze(2)
-    transitions = torch.exp(forward.ended[:, :-1].unsqueeze(3) + scores.links + next_begun - log_z)
-    last = _condition_on_kind(kinds, words.alone, words.ended, "end")[:, :-1]
-    first = _condition_on_kind(kinds, words.alone, words.begun, "begin")[:, 1:]
-    kind = kinds.kind.to(next_begun.device)
+    next_starts = backward.starts[:, 1:].unsqueeze(2)
+    transitions = torch.exp(forward.ends[:, :-1].unsqueeze(3) + scores.links + next_starts - log_z)
+    last = _condition_on_kind(kinds, words.single_words, words.ends, "end")[:, :-1]
+    first = _condition_on_kind(kinds, words.single_words, words.starts, "begin")[:, 1:]
+    kind = kinds.kind.to(next_starts.device)
     pairs = transitions[:, :, kind][:, :, :, kind] * last.unsqueeze(3) * first.unsqueeze(2)
     two_words = of_size(scores, forward, backward, 2)
-    begins = (words.begun - words.alone)[:, :-1]
-    ends = (words.ended - words.alone)[:, 1:]
+    begins = (words.starts - words.single_words)[:, :-1]
+    ends = (words.ends - words.single_words)[:, 1:]
     inner = {
         ("begin", "end"): two_words,
         ("begin", "inside"): begins - two_words,
         ("inside", "end"): ends - two_words,
-        ("inside", "inside"): (words.within - words.ended)[:, :-1] - begins - ends + two_words,
+        ("inside", "inside"): (words.within - words.ends)[:, :-1] - begins - ends + two_words,
     }
     for (name, next_name), p in inner.items():
         with_tags = (kinds.exists[name] & kinds.exists[next_name]).nonzero()[:, 0]

@@ -156,7 +156,7 @@ def sample(scores: SegmentScores, forward: Forward, n: int) -> tuple[Tensor, Ten
     # Samples that are not complete: their row and number, the number of words left, and the kind of the last segment.
     row, number = (scores.lengths > 0).unsqueeze(1).expand(batch, n).nonzero(as_tuple=True)
     end = scores.lengths[row]
-    kind = _draw(forward.ended[row, end - 1] + scores.last)
+    kind = _draw(forward.ends[row, end - 1] + scores.last)
     while len(row):
         last_end = end.unsqueeze(1)
         start = last_end - sizes
@@ -173,7 +173,7 @@ def sample(scores: SegmentScores, forward: Forward, n: int) -> tuple[Tensor, Ten
         is_start[row, number, end], segment_kinds[row, number, end] = True, kind
         is_open = end > 0
         row, number, end, kind = (values[is_open] for values in (row, number, end, kind))
-        kind = _draw(forward.ended[row, end - 1] + links[kind])
+        kind = _draw(forward.ends[row, end - 1] + links[kind])
     return is_start, segment_kinds
 
 

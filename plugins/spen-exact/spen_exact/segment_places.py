@@ -15,7 +15,8 @@ class Places(NamedTuple):
     """All places of at most `longest` words in sentences of some length, by end, then by start.
 
     `start` and `end`, exclusive, are `(place,)`. Places `first[e]` to `first[e + 1]` (exclusive) end at e. `by_start`
-    `(place,)` sorts the places by start, then end; in this order, places `begun[s]` to `begun[s + 1]` begin at s.
+    `(place,)` sorts the places by start, then end; in this order, places `first_by_start[s]` to
+    `first_by_start[s + 1]` begin at s.
     """
 
     longest: int
@@ -23,7 +24,7 @@ class Places(NamedTuple):
     end: Tensor
     first: tuple[int, ...]
     by_start: Tensor
-    begun: tuple[int, ...]
+    first_by_start: tuple[int, ...]
 
     @property
     def size(self) -> Tensor:
@@ -44,9 +45,9 @@ def places(tokens: int, longest: int, device: torch.device) -> Places:
     pairs = [(s, e) for e in range(1, tokens + 1) for s in range(max(0, e - longest), e)]
     start, end = torch.tensor(pairs, device=device).unbind(1)
     first = torch.bincount(end, minlength=tokens + 2).cumsum(0)
-    begun = torch.bincount(start, minlength=tokens + 1).cumsum(0)
+    first_by_start = torch.bincount(start, minlength=tokens + 1).cumsum(0)
     by_start = (start * (tokens + 1) + end).argsort()
-    return Places(longest, start, end, (0, *first.tolist()), by_start, (0, *begun.tolist()))
+    return Places(longest, start, end, (0, *first.tolist()), by_start, (0, *first_by_start.tolist()))
 
 
 class Kinds:

@@ -24,12 +24,12 @@ class Forward:
 
     Attributes:
         entry: over those before a segment of a kind that begins at a word, with the link to it, `(batch, token, kind)`.
-        ended: over those whose last segment, of a kind, ends with a word, `(batch, token, kind)`.
+        ends: over those whose last segment, of a kind, ends with a word, `(batch, token, kind)`.
         log_z: over whole sentences, `(batch,)`.
     """
 
     entry: Tensor
-    ended: Tensor
+    ends: Tensor
     log_z: Tensor
 
 
@@ -38,12 +38,12 @@ class Backward:
     """ln of sums over all endings of a sentence.
 
     Attributes:
-        begun: over those that begin with a segment of a kind at a word, with its score, `(batch, token, kind)`.
-        rest: over those after a segment of a kind that ends with a word, with the link, `(batch, token, kind)`.
+        starts: over those that begin with a segment of a kind at a word, with its score, `(batch, token, kind)`.
+        exit: over those after a segment of a kind that ends with a word, with the link, `(batch, token, kind)`.
     """
 
-    begun: Tensor
-    rest: Tensor
+    starts: Tensor
+    exit: Tensor
 
 
 def forward_sums(scores: SegmentScores) -> Forward:
@@ -72,34 +72,34 @@ def forward_sums(scores: SegmentScores) -> Forward:
 def backward_sums(scores: SegmentScores) -> Backward:
     """The backward scores; `NEVER` and less on padding."""
     places, start, end = scores.places, scores.start.unbind(1), scores.end.unbind(1)
-    inner = scores.inner[:, places.by_start].split([b - a for a, b in pairwise(places.begun)], 1)
+    inner = scores.inner[:, places.by_start].split([b - a for a, b in pairwise(places.first_by_start)], 1)
     tokens = len(start)
     lengths = scores.lengths.unsqueeze(1)
     step = _make_step(scores.links.t())
     begin_scores: list[Tensor] = []
-    rests: list[Tensor] = []
+    exit_scores: list[Tensor] = []
     end_scores: list[Tensor] = []
     long_scores = None
     for t in range(tokens - 1, -1, -1):
-        rest = torch.where(lengths == t + 1, scores.last, NEVER)
+        exit_score = torch.where(lengths == t + 1, scores.last, NEVER)
         if begin_scores:
-            rest = torch.where(lengths > t + 1, step(begin_scores[-1]), rest)
-        rests.append(rest)
-        end_scores.append(rest + end[t])
+            exit_score = torch.where(lengths > t + 1, step(begin_scores[-1]), exit_score)
+        exit_scores.append(exit_score)
+        end_scores.append(exit_score + end[t])
         alternatives = torch.stack(end_scores[-places.longest :][::-1], 1) + inner[t]
         if tokens - t > places.longest:
             end_score = end_scores[-places.longest - 1]
             long_scores = end_score if long_scores is None else torch.logaddexp(long_scores, end_score)
             alternatives = torch.cat([alternatives, (long_scores + scores.long).unsqueeze(1)], 1)
         begin_scores.append(torch.logsumexp(alternatives, 1) + start[t])
-    return Backward(torch.stack(begin_scores[::-1], 1), torch.stack(rests[::-1], 1))
+    return Backward(torch.stack(begin_scores[::-1], 1), torch.stack(exit_scores[::-1], 1))
 
 
 def place_posteriors(scores: SegmentScores, forward: Forward, backward: Backward) -> Tensor:
     """The probability of a segment of each kind in each place, `(batch, place, kind)`; without longer segments."""
     places = scores.places
     beginnings = forward.entry + scores.start - forward.log_z[:, None, None]
-    endings = scores.end + backward.rest
+    endings = scores.end + backward.exit
     return torch.exp(beginnings[:, places.start] + scores.inner + endings[:, places.end - 1])
 
 

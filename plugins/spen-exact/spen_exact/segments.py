@@ -229,7 +229,7 @@ class SegmentsProposal(sp.Proposal):
 def _find_long_spans(scores: SegmentScores, forward: Forward, backward: Backward, floor: float) -> sp.Spans:
     """The spans of more words than the longest place."""
     beginnings = (forward.entry + scores.start + scores.long - forward.log_z[:, None, None])[..., 1:]
-    endings = (scores.end + backward.rest)[..., 1:]
+    endings = (scores.end + backward.exit)[..., 1:]
     ending_sums = endings.flip(1).logcumsumexp(1).flip(1)
     longest = scores.places.longest
     row, start, kind = (beginnings[:, :-longest] + ending_sums[:, longest:] > torch.log(torch.tensor(floor))).nonzero(

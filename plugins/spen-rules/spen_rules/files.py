@@ -26,7 +26,7 @@ class Rule:
 
     title: str
     names: tuple[str, ...]
-    against: bool
+    is_against: bool
     weight: float
     find: Callable[[Any], Any]
     line: int
@@ -161,11 +161,13 @@ def _collect_rules(rule_file: RuleFile) -> Any:
                 del sys.modules[name]
 
 
-def _add(title: str, names: Sequence[str], against: bool, weight: float, find: Callable[[Any], Any], line: int) -> None:
+def _add(
+    title: str, names: Sequence[str], is_against: bool, weight: float, find: Callable[[Any], Any], line: int
+) -> None:
     if not isinstance(weight, int | float) or not 0 < weight < float("inf"):
         raise sp.ConfigError(f"{_describe_place(line)}: found weight {weight!r}; expected a number above 0")
     if _current is not None:
-        _current.rules.append(Rule(title, tuple(names), against, float(weight), find, line))
+        _current.rules.append(Rule(title, tuple(names), is_against, float(weight), find, line))
 
 
 def _find_line() -> int:

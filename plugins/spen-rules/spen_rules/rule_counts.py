@@ -129,7 +129,7 @@ def count_units(
 def count_exact(data: RuleData, rules: VotingRules, places: np.ndarray) -> np.ndarray:
     """Hits that are gold spans of a rule's types, `(rule,)`; −1 for rules against types, or for tags."""
     kinds = {find_kind(tag) for tag in data.values} - {"O"} if data.has_spans else set()
-    rule_kinds = [() if rule.against else [name for name in rule.names if name in kinds] for rule in rules.rules]
+    rule_kinds = [() if rule.is_against else [name for name in rule.names if name in kinds] for rule in rules.rules]
     counts = np.array([0 if names else -1 for names in rule_kinds])
     for rule, number, start, end in places.tolist():
         spans = data.examples[number].spans if rule_kinds[rule] else ()

@@ -148,7 +148,7 @@ class RuleData:
 
 def describe_votes(rule: Rule) -> str:
     """The names that a rule votes for, or "not" and the names that it votes against."""
-    return "not " * rule.against + ", ".join(rule.names)
+    return "not " * rule.is_against + ", ".join(rule.names)
 
 
 def _parse_settings(words: Sequence[str]) -> dict[str, Any]:

@@ -54,13 +54,13 @@ def _find_gold(data: RuleData, counts: RuleCounts, rule: Rule, place: Sequence[i
     if counts.exact_hits[row] >= 0:
         agrees = any((name, start, end) in example.spans for name in rule.names)
     else:
-        agrees = _agrees(counts.sides[row, values], rule.against, data.kind == "texts")
+        agrees = _agrees(counts.sides[row, values], rule.is_against, data.kind == "texts")
     return None if agrees else _clean(_describe_gold(data, place, values))
 
 
-def _agrees(sides: np.ndarray, against: bool, is_text: bool) -> bool:
+def _agrees(sides: np.ndarray, is_against: bool, is_text: bool) -> bool:
     """True if a rule is right, given its sides on gold: the tags of all its words, or the labels of a text."""
-    if against:
+    if is_against:
         return not (sides < 0).any()
     return bool((sides > 0).any() if is_text else (sides > 0).all())
 

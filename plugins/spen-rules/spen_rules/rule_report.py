@@ -107,7 +107,7 @@ def _point_out(data: RuleData, rules: Sequence[Rule], counts: RuleCounts) -> lis
     """A list of sentences about rules that never fire, that fire nearly everywhere, or that contradict gold."""
     fired, judged, right = (values[:-1] for values in (counts.fired, counts.judged, counts.right))
     unit = "text" if data.kind == "texts" else "word"
-    is_for = np.array([not rule.against for rule in rules])
+    is_for = np.array([not rule.is_against for rule in rules])
     is_wrong = counts.is_known & is_for & (counts.labelled_hits >= FEWEST) & (2 * right < judged)
 
     def list_rules(rows: np.ndarray, detail: Callable[[int], str] = lambda row: "") -> str:

@@ -79,7 +79,7 @@ class VotingRules(sp.Rules):
         votes = torch.zeros(len(self.rules), len(self._values))
         for row, rule in enumerate(self.rules):
             for name in rule.names:
-                votes[row, self._members.get(name, [])] = -1 if rule.against else 1
+                votes[row, self._members.get(name, [])] = -1 if rule.is_against else 1
         return votes
 
     def index(self, words: Sequence[str]) -> tuple[int, np.ndarray]:
@@ -147,7 +147,7 @@ class VotingRules(sp.Rules):
                     if span_values is None
                     else sides[row][span_values] != 0
                 )
-                agrees = np.asarray(is_named) != self.rules[row].against
+                agrees = np.asarray(is_named) != self.rules[row].is_against
                 right[row] += agrees.sum()
                 count[row] += len(agrees)
         file_weights = np.array([rule.weight for rule in self.rules])
@@ -166,10 +166,10 @@ class VotingRules(sp.Rules):
         for row, rule in enumerate(self.rules):
             for name in filter(self._members.get, rule.names):
                 places = [self._members[name]] * 4
-                if not rule.against and name not in self._values:
+                if not rule.is_against and name not in self._values:
                     places = [self._find_tag(name, prefixes) for prefixes in ("BI", "I", "EI", "SBI")]
                 for place, members in enumerate(places):
-                    weights[row, place, members] += -rule.weight if rule.against else rule.weight
+                    weights[row, place, members] += -rule.weight if rule.is_against else rule.weight
         return weights
 
     def _find_tag(self, kind: str, prefixes: str) -> list[int]:

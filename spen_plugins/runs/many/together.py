@@ -57,13 +57,13 @@ def run(
     experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
     RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
     accelerator = _make_accelerator(experiments, options.device)
-    built = {name: build_first(experiment) for name, experiment in experiments.items()}
-    parts = _make_ready(experiments, built, accelerator)
+    components = {name: build_first(experiment) for name, experiment in experiments.items()}
+    parts = _make_ready(experiments, components, accelerator)
     folders = {name: RunFolder(out / name) for name in configs}
     with _hold(out, folders, {name: experiment.table() for name, experiment in experiments.items()}):
         for name, experiment in experiments.items():
             RunFolder.create(folders[name].path, experiment.table())
-            describe(folders[name], experiment, built[name], accelerator, registry, configs[name][1])
+            describe(folders[name], experiment, components[name], accelerator, registry, configs[name][1])
         return _train(parts, folders, out, options, False)
 
 
@@ -86,17 +86,17 @@ def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
         recorded_device = next(iter(folders.values())).environment().get("device")
         accelerator = _make_accelerator(experiments, options.device or recorded_device)
         console = Console(quiet=options.quiet, stderr=True)
-        built = {
+        components = {
             name: build_again(experiment, folders[name], accelerator, registry, console)
             for name, experiment in experiments.items()
         }
-        return _train(_make_ready(experiments, built, accelerator), folders, out, options, True)
+        return _train(_make_ready(experiments, components, accelerator), folders, out, options, True)
 
 
-def share_encoder(built: Mapping[str, Built]) -> None:
+def share_encoder(components: Mapping[str, Built]) -> None:
     """Give all parts' nets the encoder of the first part."""
     encoders: dict[str, FeatureNetwork] = {}
-    for name, part in built.items():
+    for name, part in components.items():
         networks = [network for network in part.model.modules() if isinstance(network, FeatureNetwork)]
         shareable = [network for network in networks if network.shared_part() is not None]
         if len(shareable) != 1:
@@ -162,11 +162,11 @@ def _make_accelerator(experiments: Mapping[str, Experiment], device: str | None)
 
 
 def _make_ready(
-    experiments: Mapping[str, Experiment], built: Mapping[str, Built], accelerator: Accelerator
+    experiments: Mapping[str, Experiment], components: Mapping[str, Built], accelerator: Accelerator
 ) -> dict[str, Ready]:
     """The parts, ready to train over the shared encoder; each has one stage."""
-    share_encoder(built)
-    parts = {name: make_ready(experiments[name], part, accelerator) for name, part in built.items()}
+    share_encoder(components)
+    parts = {name: make_ready(experiments[name], part, accelerator) for name, part in components.items()}
     for name, part in parts.items():
         stages = part.recipe.stages
         if len(stages) != 1 or len(stages[0].phases) != 1 or stages[0].select is not None:
@@ -205,7 +205,7 @@ def _train(
         reporter.say(f"folder {out}; seed {seed}; {accelerator.device}")
         loops = {}
         for name, part in parts.items():
-            model, task = part.built.model, part.built.task
+            model, task = part.components.model, part.components.task
             for note in task.notes():
                 reporter.say(f"{name}: {note}")
             count = sum(parameter.numel() for parameter in model.parameters())
@@ -217,5 +217,5 @@ def _train(
     with last_evaluation(afterwards):
         for name, part in parts.items():
             console.print(f"\n{name}")
-            finish(part.built, folders[name], accelerator, console, True, loops[name].constant)
+            finish(part.components, folders[name], accelerator, console, True, loops[name].constant)
     return [folder.path for folder in folders.values()]

@@ -46,16 +46,16 @@ def json_lines(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
     return "".join(to_json(value) + "\n" for value in predictions)
 
 
-def choose_labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> Iterator[str]:
+def choose_labels_shown(predictor: Predictor, all_labels: bool, form: str = JSON_LINES) -> Iterator[str]:
     """Set how many labels' probabilities are listed; yields a note if not all are."""
     task = predictor.task
     if not isinstance(task, ListsLabels):
-        if every:
+        if all_labels:
             kind = predictor.experiment.task.type
             raise ConfigError(f"--all requires label sets, which this run's task {kind!r} does not predict; omit it")
         return
     labels = len(getattr(task.space, "labels", ()))
-    if every or form != JSON_LINES:  # a table has a column for each label
+    if all_labels or form != JSON_LINES:  # a table has a column for each label
         task.shown = None
     elif task.shown is not None and labels > task.shown:
         yield f"probabilities of the {task.shown} likeliest of {labels} labels, and of those predicted; --all lists all"

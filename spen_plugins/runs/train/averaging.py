@@ -204,18 +204,18 @@ def write_mean(
     net = experiment.inference_net.cls(
         experiment.inference_net.config, task, None, nets={member.name: member.make_net(task) for member in members}
     )
-    built = Built(task, Model(net, None, None), experiment.trainer.cls(experiment.trainer.config))
+    components = Built(task, Model(net, None, None), experiment.trainer.cls(experiment.trainer.config))
 
     def fill(folder: RunFolder) -> None:
         record = {
             "runs": {member.name: str(member.folder.path) for member in members},
             "candidates": [str(member.folder.path) for member in candidates],
         }
-        sizes = {"parameters": count_parameters(built.model), "mean": record}
+        sizes = {"parameters": count_parameters(components.model), "mean": record}
         folder.write("environment.json", {**first.folder.environment(), **sizes})
         times = [record for member in candidates for record in member.folder.times()]
         save_text("".join(to_json(time) + "\n" for time in times), folder.path / "times.jsonl")
         save_assets(net, folder.path)
 
     tested = "test" in (first.folder.metrics() or {})
-    return save_scored(out, experiment, built, tested, fill, options)
+    return save_scored(out, experiment, components, tested, fill, options)

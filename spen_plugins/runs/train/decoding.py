@@ -132,8 +132,8 @@ def _write_run(
     experiment = check(config, f"spen decode {run}", Registry())  # errors are in this config, not in the run's own
     RunFolder.check_free(out, INSTEAD)
     task = load_own_data(experiment, source, "Train again")
-    built = build(experiment, task, source.assets)
-    copy_tensors(weights, list_tensors(built.model), run)
+    components = build(experiment, task, source.assets)
+    copy_tensors(weights, list_tensors(components.model), run)
 
     def fill(folder: RunFolder) -> None:
         for name in KEPT:
@@ -144,13 +144,13 @@ def _write_run(
         if source.assets.exists():
             shutil.copytree(source.assets, folder.assets)
 
-    return save_scored(out, experiment, built, "test" in (source.metrics() or {}), fill, options)
+    return save_scored(out, experiment, components, "test" in (source.metrics() or {}), fill, options)
 
 
 def save_scored(
     out: Path,
     experiment: Experiment,
-    built: Built,
+    components: Built,
     tested: bool,
     fill: Callable[[RunFolder], None],
     options: RunOptions,
@@ -162,19 +162,19 @@ def save_scored(
     Args:
         out: the folder, new or empty.
         experiment: the folder's config.
-        built: the nets with their weights, and the task with its data.
+        components: the nets with their weights, and the task with its data.
         tested: if true, the test part is scored, too.
         fill: writes the folder's other files.
         options: device and output.
     """
     accelerator = make_accelerator("no", options.device)
-    built.model.to(accelerator.device)
+    components.model.to(accelerator.device)
     with writing_folder(out) as temporary_path:
         folder = RunFolder.create(temporary_path, experiment.table())
         fill(folder)
-        folder.save_weights(built.model)
-        constant = Constant(built.task, built.trainer.config.evaluated_at_once)
-        finish(built, folder, accelerator, Console(quiet=True), tested, constant, trained=False)
+        folder.save_weights(components.model)
+        constant = Constant(components.task, components.trainer.config.evaluated_at_once)
+        finish(components, folder, accelerator, Console(quiet=True), tested, constant, trained=False)
         RunFolder.check_free(out, INSTEAD)  # another process may have written there in the meantime
     print_scores(Console(quiet=options.quiet), RunFolder(out))
     return out

@@ -21,7 +21,7 @@ from spen_plugins.task_parts import FitsDecoder, PartlyLabelled
 
 
 def finish(
-    built: Built,
+    components: Built,
     folder: RunFolder,
     accelerator: Accelerator,
     console: Console,
@@ -30,9 +30,9 @@ def finish(
     trained: bool = True,
 ) -> None:
     """Score the model, write and print its scores and those of a constant predictor, and warn if it is no better."""
-    task = built.task
+    task = components.task
     with Tracker(console):
-        scores, ratios, decisions = _score(built, accelerator, test)
+        scores, ratios, decisions = _score(components, accelerator, test)
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
         last = next(reversed(scores))
@@ -41,13 +41,13 @@ def finish(
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
         constant = predictor.scores(list(scores))
-        notes = {**protocol(folder, built.model, task), **built.trainer.protocol()}
+        notes = {**protocol(folder, components.model, task), **components.trainer.protocol()}
         if constant:
             notes["constant_predictor"] = {"score": task.selection, **constant}
         folder.write("metrics.json", {**scores, "protocol": notes})
         print_scores(console, folder)
         if trained and test and constant and not console.quiet:
-            batch_size = built.trainer.config.evaluated_at_once
+            batch_size = components.trainer.config.evaluated_at_once
             _warn_if_nothing_learned(task, batch_size, scores["validation"][task.selection], constant["validation"])
 
 
@@ -70,14 +70,14 @@ def _warn_if_nothing_learned(task: Task, batch_size: int, score: float, constant
 
 
 def _score(
-    built: Built, accelerator: Accelerator, test: bool
+    components: Built, accelerator: Accelerator, test: bool
 ) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]], dict[str, list[Decisions]]]:
     """Scores, the ratios of each example, and decisions, each by part.
 
     Decoding parameters, such as a threshold, are fitted on the validation part before the test part is scored.
     """
-    model, task = built.model, built.task
-    batch_size = built.trainer.config.evaluated_at_once
+    model, task = components.model, components.task
+    batch_size = components.trainer.config.evaluated_at_once
     scores: dict[str, Any] = {}
     ratios: dict[str, dict[str, Tensor]] = {}
     decisions: dict[str, list[Decisions]] = {}

@@ -31,12 +31,12 @@ from spen_plugins.task_parts import fitted_facts
 from spen_plugins.trainer import Stage
 
 
-def warm_start(init: Init, built: Built) -> None:
+def warm_start(init: Init, components: Built) -> None:
     """Copy the initial weights of an experiment from other runs."""
-    facts, excluded_names = built.task.facts(), fitted_facts(built.task) | {"split", "largest"}
+    facts, excluded_names = components.task.facts(), fitted_facts(components.task) | {"split", "largest"}
     shared_facts = {name: facts[name] for name in facts.keys() - excluded_names}
     for net, runs in init.items():
-        target = getattr(built.model, net)
+        target = getattr(components.model, net)
         if target is None:
             raise ConfigError(f"init.{net}: this experiment has no {net}; omit it")
         if net == "energy" and target.takes_runs:
@@ -93,7 +93,7 @@ class Ready:
     """A run that is ready to train."""
 
     experiment: Experiment
-    built: Built
+    components: Built
     recipe: Recipe
     accelerator: Accelerator
 
@@ -107,9 +107,9 @@ def build_first(experiment: Experiment, own_data: Given | None = None) -> Built:
     else:
         task.take(own_data.parts, own_data.held_out, experiment.seed)
     with translate_mistakes():
-        built = build(experiment, task)
-    warm_start(experiment.init, built)
-    return built
+        components = build(experiment, task)
+    warm_start(experiment.init, components)
+    return components
 
 
 def build_again(
@@ -119,9 +119,9 @@ def build_again(
     path, record = folder.path, folder.environment()
     seed_everything(experiment.seed)
     try:
-        built = build(experiment)
+        components = build(experiment)
         try:
-            warm_start(experiment.init, built)  # a later stage may restart from these weights
+            warm_start(experiment.init, components)  # a later stage may restart from these weights
         except ConfigError as error:
             if not folder.checkpoint.exists():
                 raise
@@ -134,8 +134,8 @@ def build_again(
             f"{error}\nThe run began in {original_folder}; paths of its config are relative to that folder"
         ) from error
     if not record and accelerator.is_main_process:  # the run was killed before it wrote its environment
-        describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
-    checksums = built.task.checksums() | _collect_checksums(built)
+        describe(folder, experiment, components, accelerator, registry, str(path / "config.json"))
+    checksums = components.task.checksums() | _collect_checksums(components)
     old_checksums = record.get("data_sha256", {}) | record.get("files_sha256", {})
     changed_names = [name for name, digest in old_checksums.items() if checksums.get(name) != digest]
     if changed_names:
@@ -144,46 +144,46 @@ def build_again(
     for name, version in record.get("packages", {}).items():
         if (current_version := installed_versions.get(name)) != version:
             console.print(f"note: the run began with {name} {version}; installed now: {current_version}")
-    return built
+    return components
 
 
-def make_ready(experiment: Experiment, built: Built, accelerator: Accelerator) -> Ready:
+def make_ready(experiment: Experiment, components: Built, accelerator: Accelerator) -> Ready:
     """A run of these parts that is ready to train; errors of stages are raised before the folder exists."""
     with translate_memory_errors("moving the nets to their device", "choose smaller ones"):
-        built.model.to(accelerator.device)
+        components.model.to(accelerator.device)
     with translate_mistakes():
-        stages = built.trainer.stages(built.model, built.task)
+        stages = components.trainer.stages(components.model, components.task)
     if not (isinstance(stages, Sequence) and all(isinstance(stage, Stage) for stage in stages)):
-        message = f"{type(built.trainer).__name__}.stages returned {stages!r:.80}"
+        message = f"{type(components.trainer).__name__}.stages returned {stages!r:.80}"
         raise PluginError(f"{message}; expected a list of stages, spen_plugins.Stage")
-    recipe = Recipe(built.model, built.task, stages, built.trainer.config, experiment.seed)
-    return Ready(experiment, built, recipe, accelerator)
+    recipe = Recipe(components.model, components.task, stages, components.trainer.config, experiment.seed)
+    return Ready(experiment, components, recipe, accelerator)
 
 
 def describe(
     folder: RunFolder,
     experiment: Experiment,
-    built: Built,
+    components: Built,
     accelerator: Accelerator,
     registry: Registry,
     source: str,
 ) -> None:
     """Write the environment and the task's facts before training."""
-    folder.write("vocabulary.json", built.task.facts())
-    save_assets(built.model, folder.path)
+    folder.write("vocabulary.json", components.task.facts())
+    save_assets(components.model, folder.path)
     plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
-    data, files = built.task.checksums(), _collect_checksums(built)
+    data, files = components.task.checksums(), _collect_checksums(components)
     versions = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
-    sizes = {"parameters": count_parameters(built.model), "training_examples": len(built.task.part("train"))}
+    sizes = {"parameters": count_parameters(components.model), "training_examples": len(components.task.part("train"))}
     folder.write("environment.json", versions | sizes | describe_teachers(experiment))
 
 
-def _collect_checksums(built: Built) -> dict[str, str]:
+def _collect_checksums(components: Built) -> dict[str, str]:
     """sha256 of the files that the trainer, the model's parts and the task's rules read, by path."""
-    checksums = built.trainer.checksums()
-    if isinstance(built.task, TakesRules):
-        checksums = checksums | built.task.rule_checksums()
-    for part in built.model.modules():
+    checksums = components.trainer.checksums()
+    if isinstance(components.task, TakesRules):
+        checksums = checksums | components.task.rule_checksums()
+    for part in components.model.modules():
         if isinstance(part, FeatureNetwork | Component):
             checksums = checksums | part.checksums()
     return checksums

@@ -62,16 +62,16 @@ def run(
     registry = Registry()
     experiment = add_teachers(check(dict(config), source, registry), registry)
     accelerator = make_accelerator(experiment.precision, options.device)
-    built = build_first(experiment, own_data)
-    ready = make_ready(experiment, built, accelerator)
-    notes = rehearse(built.trainer, ready.recipe, accelerator)
+    components = build_first(experiment, own_data)
+    ready = make_ready(experiment, components, accelerator)
+    notes = rehearse(components.trainer, ready.recipe, accelerator)
     folder = RunFolder(Path(gather(str(out or choose_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
     with _hold(folder, accelerator):
         if accelerator.is_main_process:
             RunFolder.create(folder.path, experiment.table())
-            describe(folder, experiment, built, accelerator, registry, source)
+            describe(folder, experiment, components, accelerator, registry, source)
         wait_for_all(accelerator)
         return _train(ready, folder, options, False, test, after_epoch, notes)
 
@@ -91,8 +91,8 @@ def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
     experiment = check(folder.config(), str(path / "config.json"), registry)
     accelerator = make_accelerator(experiment.precision, options.device or folder.environment().get("device"))
     with _hold(folder, accelerator):
-        built = build_again(experiment, folder, accelerator, registry, console)
-        return _train(make_ready(experiment, built, accelerator), folder, options, resume=True)
+        components = build_again(experiment, folder, accelerator, registry, console)
+        return _train(make_ready(experiment, components, accelerator), folder, options, resume=True)
 
 
 def _hold(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager[None]:
@@ -116,7 +116,12 @@ def _train(
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
     notes: Sequence[str] = (),
 ) -> Path:
-    model, task, accelerator, seed = ready.built.model, ready.built.task, ready.accelerator, ready.experiment.seed
+    model, task, accelerator, seed = (
+        ready.components.model,
+        ready.components.task,
+        ready.accelerator,
+        ready.experiment.seed,
+    )
     if accelerator.process_index:  # each process has its own dropout and samples, but all have the same weights
         seed_everything(seed + 1_000_003 * accelerator.process_index)
     console = Console(options.told, quiet=options.quiet or not accelerator.is_main_process)
@@ -125,23 +130,23 @@ def _train(
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {folder.path}; seed {seed}; {accelerator.device}{processes}")
-        for note in (*task.notes(), *_note_unused_examples(ready.built), *_note_untrained_energy(ready), *notes):
+        for note in (*task.notes(), *_note_unused_examples(ready.components), *_note_untrained_energy(ready), *notes):
             console.print_once(note)
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         callbacks = Callbacks(options.checkpoint_seconds, stop.is_set, after_epoch)
         loop = Loop(ready.recipe, folder, accelerator, reporter, callbacks)
         loop.run(resume)
     with last_evaluation(afterwards):
-        finish(ready.built, folder, accelerator, console, test, loop.constant)
+        finish(ready.components, folder, accelerator, console, test, loop.constant)
     return folder.path
 
 
-def _note_unused_examples(built: Built) -> list[str]:
+def _note_unused_examples(components: Built) -> list[str]:
     """A warning if the config has training examples without gold, and its trainer learns nothing from them."""
-    keys = built.task.keys_without_gold if isinstance(built.task, PartlyLabelled) else ()
-    if not keys or "energy_loss" in built.trainer.needs or not any(True for _ in built.model.parameters()):
+    keys = components.task.keys_without_gold if isinstance(components.task, PartlyLabelled) else ()
+    if not keys or "energy_loss" in components.trainer.needs or not any(True for _ in components.model.parameters()):
         return []
-    if isinstance(built.task, TakesRules) and built.task.rules is not None:
+    if isinstance(components.task, TakesRules) and components.task.rules is not None:
         return ["warning: this method ignores task.rules; method=votes and method=rules_energy use them"]
     return [
         f"warning: this method learns only from examples with gold and ignores those without it, from "
@@ -151,7 +156,7 @@ def _note_unused_examples(built: Built) -> list[str]:
 
 def _note_untrained_energy(ready: Ready) -> list[str]:
     """A warning if the energy keeps its initial random weights."""
-    model, owned_names = ready.built.model, ready.recipe.owned.values()
+    model, owned_names = ready.components.model, ready.recipe.owned.values()
     trained_ids = {id(model.get_parameter(name)) for stage in owned_names for names in stage.values() for name in names}
     parameters = [] if model.energy is None else [p for p in model.energy.parameters() if p.requires_grad]
     if not parameters or ready.experiment.init.energy is not None or any(id(p) in trained_ids for p in parameters):

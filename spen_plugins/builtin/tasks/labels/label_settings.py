@@ -107,19 +107,19 @@ class TextsConfig(DataConfig, LookUpConfig, OnDiskConfig, RulesConfig):
     rule."""
 
 
-def check_data(c: Any, alone: Sequence[str], beside_files: Sequence[str] = ("labels",)) -> None:
+def check_data(c: Any, exclusive_keys: Sequence[str], beside_files: Sequence[str] = ("labels",)) -> None:
     """Raises ConfigError unless the settings name data in one way.
 
     Args:
-        alone: settings each of which names all data.
+        exclusive_keys: settings each of which names all data.
         beside_files: settings that require files.
     """
-    keys = (*alone, "file", "split", *PARTS, *beside_files)
+    keys = (*exclusive_keys, "file", "split", *PARTS, *beside_files)
     used_keys = [key for key in keys if getattr(c, key, None) not in (None, False, [])]
-    if not ({*used_keys} - {*beside_files} in _FILES or (len(used_keys) == 1 and used_keys[0] in alone)):
+    if not ({*used_keys} - {*beside_files} in _FILES or (len(used_keys) == 1 and used_keys[0] in exclusive_keys)):
         sources = ", ".join(f"task.{name}" for name in used_keys) or "no data"
         raise ConfigError(
-            f"task: found {sources}; expected one of {', '.join(f'task.{key}' for key in alone)} alone, file= "
+            f"task: found {sources}; expected one of {', '.join(f'task.{key}' for key in exclusive_keys)} alone, file= "
             f"(optionally with split=), or train= with validation=, test= or both; {', '.join(beside_files)} go with "
             "files. To replace the data set of a config by files, pass data=files"
         )
