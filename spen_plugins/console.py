@@ -24,9 +24,9 @@ class Console(rich.console.Console):
     In a file or pipe, nothing is wrapped or cut, whatever `COLUMNS` is; tables are aligned text without lines.
     """
 
-    def __init__(self, told: set[str] | None = None, **settings: Any) -> None:
+    def __init__(self, printed_texts: set[str] | None = None, **settings: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
-        self._printed = set[str]() if told is None else told
+        self._printed = set[str]() if printed_texts is None else printed_texts
         self._is_drawn = self.is_terminal or self.is_jupyter
         if not self._is_drawn:
             self.width = UNBOUNDED
@@ -38,7 +38,7 @@ class Console(rich.console.Console):
         super().print(*objects, **settings)
 
     def print_once(self, text: str, **settings: Any) -> None:
-        """Print a text, unless this console, or another with the same set `told`, has printed it before."""
+        """Print a text, unless this console, or another with the same set `printed_texts`, has printed it before."""
         if text not in self._printed:
             self._printed.add(text)
             self.print(text, soft_wrap=True, **settings)

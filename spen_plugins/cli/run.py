@@ -152,7 +152,7 @@ def _print_choice(outcome: Outcome, options: RunOptions) -> Path:
         from spen_plugins.runs.many.groups import read_group
 
         console, choice = Console(), outcome.choice
-        groups = [read_group(method, outcome.folder / method) for method in outcome.done]
+        groups = [read_group(method, outcome.folder / method) for method in outcome.finished_methods]
         are_tested = all("test" in (run.metrics() or {}) for group in groups for run in group.runs)
         table = compare(groups, "test" if are_tested else "validation", [choice.record["score"]])
         console.print(terminal(table, console.width))

@@ -50,18 +50,22 @@ class Node:
             else None
         )
 
-    def table(self, whole: bool = False) -> dict[str, Any]:
+    def table(self, with_features: bool = False) -> dict[str, Any]:
         """The table as JSON values, with its defaults; parsing it again gives an equal node.
 
-        With `whole` each component has its feature network, so that the table means the same in any experiment.
+        With `with_features` each component has its feature network, so that the table means the same in any experiment.
         """
         table = {"type": self.type, **self.config.model_dump(mode="json")}
-        features = self.features if whole else self.own_features
+        features = self.features if with_features else self.own_features
         if features is not None:
             table["features"] = features.table()
         for key, part in self.parts.items():
             is_single = isinstance(part, Node)
-            table[key] = part.table(whole) if is_single else {name: inner.table(whole) for name, inner in part.items()}
+            table[key] = (
+                part.table(with_features)
+                if is_single
+                else {name: inner.table(with_features) for name, inner in part.items()}
+            )
         return table
 
 

@@ -85,9 +85,9 @@ def write_tags(spans: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
     return tags
 
 
-def complete_tags(seen: Iterable[str], scheme: Scheme) -> list[str]:
+def complete_tags(tags: Iterable[str], scheme: Scheme) -> list[str]:
     """O, then all tags of each type in alphabetical order, so that spans of any length can be predicted."""
-    kinds = sorted({tag[2:] for tag in seen if tag != "O"})
+    kinds = sorted({tag[2:] for tag in tags if tag != "O"})
     return ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in sorted(_ALLOWED[scheme]))]
 
 

@@ -27,9 +27,9 @@ class Epochs:
     Args:
         lengths: `Task.length` of every example.
         batch_size: number of examples in a batch; the last of a pass may be smaller.
-        least: fewest batches in an epoch; few examples are passed over several times.
+        min_batches: fewest batches in an epoch; few examples are passed over several times.
         seed, stage: arguments of the random order.
-        most: most batches in an epoch, even if a pass has more; None: no limit.
+        max_batches: most batches in an epoch, even if a pass has more; None: no limit.
         block: rows in a block of examples on disk: blocks come in random order, and rows and batches are mixed only
             within 64 successive blocks, so that few places of the disk are read at a time; None: all are mixed.
         groups: `SharesSentences.groups` of examples in memory: the groups are shuffled in place of the rows, so that
@@ -38,10 +38,10 @@ class Epochs:
 
     lengths: np.ndarray
     batch_size: int
-    least: int
+    min_batches: int
     seed: int
     stage: int
-    most: int | None = None
+    max_batches: int | None = None
     block: int | None = None
     groups: np.ndarray | None = None
 
@@ -52,13 +52,13 @@ class Epochs:
     @property
     def passes(self) -> int:
         """Number of passes over the examples in an epoch that has no limit."""
-        return max(1, -(-self.least // max(1, self.batches_of_a_pass)))
+        return max(1, -(-self.min_batches // max(1, self.batches_of_a_pass)))
 
     @property
     def batches(self) -> int:
         """Number of batches in an epoch."""
         count = self.passes * self.batches_of_a_pass
-        return count if self.most is None else min(count, self.most)
+        return count if self.max_batches is None else min(count, self.max_batches)
 
     def order(self, epoch: int) -> list[np.ndarray]:
         """The rows of each batch of an epoch."""
@@ -77,10 +77,10 @@ def plan_epochs(task: Task, examples: Sequence[Any], config: TrainerConfig, seed
     """The epochs of a stage's examples; examples on disk are read in blocks."""
     on_disk = isinstance(examples, OnDisk)
     lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])
-    least, most = config.epoch_updates, config.epoch_updates_at_most
+    min_batches, max_batches = config.epoch_updates, config.epoch_updates_at_most
     block = examples.block if on_disk else None
     groups = task.groups(examples) if isinstance(task, SharesSentences) and not on_disk else None
-    return Epochs(lengths, config.choose_batch_size(len(lengths)), least, seed, stage, most, block, groups)
+    return Epochs(lengths, config.choose_batch_size(len(lengths)), min_batches, seed, stage, max_batches, block, groups)
 
 
 @lru_cache(maxsize=1)  # several epochs may belong to one pass

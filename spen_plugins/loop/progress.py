@@ -134,25 +134,28 @@ class Reporter(Tracker):
                 self._stage_bar, description=f"{stage.name}, epochs", total=stage.epochs, completed=epoch, visible=True
             )
 
-    def epoch(self, epoch: int, batches: int, done: int) -> None:
-        """Report that an epoch starts or resumes at batch `done`."""
-        self._epoch, self._batches, self._first_batch = epoch, batches, done
+    def epoch(self, epoch: int, batches: int, finished_batches: int) -> None:
+        """Report that an epoch starts or resumes at batch `finished_batches`."""
+        self._epoch, self._batches, self._first_batch = epoch, batches, finished_batches
         self._started_at = self._begin()
         if self._progress is not None:
-            self._progress.reset(self._epoch_bar, total=batches, completed=done, visible=True)
+            self._progress.reset(self._epoch_bar, total=batches, completed=finished_batches, visible=True)
             self._progress.update(self._epoch_bar, description=f"epoch {epoch + 1}/{self._epochs}")
 
-    def batch(self, done: int, means: Means) -> None:
+    def batch(self, finished_batches: int, means: Means) -> None:
         """Report a finished batch: on a terminal a few times per second, elsewhere by a line per minute."""
         if not self._is_due():
             return
         if self._progress is not None:
             losses = _format(means())[: max(0, self.console.width - FIXED)]  # rich would narrow the other columns
-            self._progress.update(self._epoch_bar, completed=done, losses=losses)
-        elif done < self._batches:
-            eta = _describe_remaining(self._started_at, done - self._first_batch, self._batches - self._first_batch)
+            self._progress.update(self._epoch_bar, completed=finished_batches, losses=losses)
+        elif finished_batches < self._batches:
+            eta = _describe_remaining(
+                self._started_at, finished_batches - self._first_batch, self._batches - self._first_batch
+            )
             self.say(
-                f"epoch {self._epoch + 1:3d}  {done:,} of {self._batches:,} batches  {_format(means())}  {eta} in it"
+                f"epoch {self._epoch + 1:3d}  {finished_batches:,} of {self._batches:,} batches  "
+                f"{_format(means())}  {eta} in it"
             )
 
     def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:

@@ -132,16 +132,16 @@ class PluginHost:
                 table = self.load(plugin).get(kind, {})
             except PluginError:
                 continue
-            for short in table:
-                providers.setdefault(short, []).append(plugin)
+            for short_name in table:
+                providers.setdefault(short_name, []).append(plugin)
         return providers
 
-    def member(self, kind: str, plugin: str, short: str) -> Any:
+    def member(self, kind: str, plugin: str, short_name: str) -> Any:
         """The class or function that a plugin registers under a name; imported at the first call."""
-        key = (kind, plugin, short)
+        key = (kind, plugin, short_name)
         if key not in self._members:
-            value = self.load(plugin)[kind][short]
-            label = f"{self.plugins[plugin]}: {kind} {short!r}"
+            value = self.load(plugin)[kind][short_name]
+            label = f"{self.plugins[plugin]}: {kind} {short_name!r}"
             with translate_plugin_errors(f"{label} could not be imported from {value!r}"):
                 if isinstance(value, str):
                     module, _, attribute = value.partition(":")
@@ -209,9 +209,9 @@ class PluginHost:
             problem = repr(entries)
             if isinstance(entries, Mapping):
                 problem = ", ".join(
-                    f"{short!r}: {value!r}"
-                    for short, value in entries.items()
-                    if not (str(short).isidentifier() and (callable(value) or ":" in str(value)))
+                    f"{short_name!r}: {value!r}"
+                    for short_name, value in entries.items()
+                    if not (str(short_name).isidentifier() and (callable(value) or ":" in str(value)))
                 )
             if problem:
                 raise PluginError(

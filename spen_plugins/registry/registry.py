@@ -38,12 +38,14 @@ class Registry:
             except PluginError:
                 continue  # recorded by the host
             errors, failed_modules = [], set()
-            for kind, short, value in [(kind, *entry) for kind, table in tables.items() for entry in table.items()]:
+            for kind, short_name, value in [
+                (kind, *entry) for kind, table in tables.items() for entry in table.items()
+            ]:
                 module = value.partition(":")[0] if isinstance(value, str) else None
                 if module in failed_modules:
                     continue
                 try:
-                    self._host.member(kind, name, short)
+                    self._host.member(kind, name, short_name)
                 except PluginError as error:
                     errors.append(str(error))
                     # A module whose import fails does so for all its types.
@@ -56,10 +58,10 @@ class Registry:
         """Types of one kind, from every plugin that can be imported; the core's without `core.`."""
         providers = self.providers(kind)
         order = list(self._host.plugins)
-        pairs = [(plugin, short) for short, plugins in providers.items() for plugin in plugins]
+        pairs = [(plugin, short_name) for short_name, plugins in providers.items() for plugin in plugins]
         return [
-            short if plugin == CORE else f"{plugin}.{short}"
-            for plugin, short in sorted(pairs, key=lambda pair: order.index(pair[0]))
+            short_name if plugin == CORE else f"{plugin}.{short_name}"
+            for plugin, short_name in sorted(pairs, key=lambda pair: order.index(pair[0]))
         ]
 
     def providers(self, kind: str) -> dict[str, list[str]]:
@@ -75,12 +77,12 @@ class Registry:
             PluginError: its plugin is missing, broken or refused.
         """
         _find_kind(kind)
-        plugin, short = _split_type(type_name)
+        plugin, short_name = _split_type(type_name)
         if plugin not in self._host.plugins:
-            raise PluginError(self._describe_missing(kind, plugin, short))
-        if short not in self._host.load(plugin).get(kind, ()):
+            raise PluginError(self._describe_missing(kind, plugin, short_name))
+        if short_name not in self._host.load(plugin).get(kind, ()):
             raise ConfigError(self._describe_unknown(kind, type_name))
-        return self._host.member(kind, plugin, short)
+        return self._host.member(kind, plugin, short_name)
 
     def parse(self, kind: str, spec: Any, where: str, source: object) -> tuple[type, Config]:
         """A table of a config -> its class and its typed config.
@@ -142,18 +144,18 @@ class Registry:
         advice = f" If you set {key_path}.type, {replacement} replaces the whole table, without its other settings."
         return f"{hints}{advice}" if hints else ""
 
-    def _describe_missing(self, kind: str, plugin: str, short: str) -> str:
+    def _describe_missing(self, kind: str, plugin: str, short_name: str) -> str:
         names = [p.name for p in self.plugins() if p.status != "refused"]
         suggestion = did_you_mean(plugin, names)
         return (
-            f"{kind} '{plugin}.{short}' requires the plugin {plugin!r}, which is not installed.{suggestion} "
+            f"{kind} '{plugin}.{short_name}' requires the plugin {plugin!r}, which is not installed.{suggestion} "
             f"Install the package that provides {plugin!r} (by convention `pip install spen-{plugin}`). "
             f"Installed: {', '.join(names)}."
         )
 
     def _describe_unknown(self, kind: str, type_name: str) -> str:
-        plugin, short = _split_type(type_name)
-        if owner := next((owner for owner, table in self._host.load(plugin).items() if short in table), None):
+        plugin, short_name = _split_type(type_name)
+        if owner := next((owner for owner, table in self._host.load(plugin).items() if short_name in table), None):
             return f"{type_name!r} is of kind {owner}, not {kind}; it belongs below the key '{owner}'."
         names = self.names(kind)
         # The user may have omitted the plugin's name: 'nce' for 'seal.nce'.
@@ -179,5 +181,5 @@ def _find_kind(kind: str) -> Kind:
 
 
 def _split_type(type_name: str) -> tuple[str, str]:
-    plugin, dot, short = type_name.partition(".")
-    return (plugin, short) if dot else (CORE, plugin)
+    plugin, dot, short_name = type_name.partition(".")
+    return (plugin, short_name) if dot else (CORE, plugin)

@@ -180,12 +180,12 @@ class Difference:
     Attributes:
         seeds: estimate over shared seeds, paired.
         examples: interval over test examples, paired; None if runs stored none or their examples differ.
-        both: interval over seeds and test examples together; also None with one seed.
+        seeds_and_examples: interval over seeds and test examples together; also None with one seed.
     """
 
     seeds: Estimate
     examples: Interval | None
-    both: Interval | None = None
+    seeds_and_examples: Interval | None = None
 
 
 def compare_resampled(

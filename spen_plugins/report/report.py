@@ -170,7 +170,7 @@ def _describe_example(output: Output, outputs: Outputs) -> dict[str, Any]:
     return {
         "row": output.row,
         "score": f"{scale(outputs.unit) * output.score:.1f}",
-        "inputs": "" if isinstance(space, TagSequence) else shortened(", ".join(output.shown.inputs), LONG),
+        "inputs": "" if isinstance(space, TagSequence) else shortened(", ".join(output.display.inputs), LONG),
         "gold": mark_pieces(output, True, space),
         "predicted": mark_pieces(output, False, space),
         "energy": None if None in energies else f"{output.energy:.3f}",

@@ -34,7 +34,7 @@ class Table:
 def format_scores(values: Iterable[float | None], unit: str) -> str:
     """Scores, one per seed -> their mean and its standard error, fractions in per cent."""
     numbers = [value for value in values if value is not None]
-    return estimate(numbers).shown(unit) if numbers else NONE
+    return estimate(numbers).format(unit) if numbers else NONE
 
 
 def describe_unit(groups: Sequence[Group]) -> str:

@@ -69,7 +69,7 @@ def mark_pieces(output: Output, gold: bool, space: OutputSpace | None) -> list[P
         return [Piece(label, "", "right" if label in other_set else error_kind) for label in names]
     has_spans = _are_spans(space.tags)
     return _mark_spans(
-        output.shown.inputs, _find_roles(names, has_spans), _find_roles(other_names, has_spans), error_kind
+        output.display.inputs, _find_roles(names, has_spans), _find_roles(other_names, has_spans), error_kind
     )
 
 

@@ -30,7 +30,7 @@ class Output:
     """One example: gold and prediction as names, labels or one tag per word."""
 
     row: int
-    shown: Shown
+    display: Shown
     gold: Sequence[str]
     predicted: Sequence[str]
     score: float
@@ -92,9 +92,9 @@ def _read_batch(
     outputs = []
     for i in batch.labelled.nonzero().squeeze(1).tolist():
         row, example = rows[i]
-        shown = task.show(example)
-        names = gold[i] if shown.gold is None else shown.gold
-        outputs.append(Output(row, shown, names, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
+        display = task.show(example)
+        names = gold[i] if display.gold is None else display.gold
+        outputs.append(Output(row, display, names, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
     return outputs
 
 

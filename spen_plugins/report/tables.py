@@ -35,7 +35,7 @@ def cells(comparison: Comparison) -> list[list[str]]:
         [
             row.label,
             *(
-                score.shown(comparison.unit_of(name)) if (score := row.scores[name]) else ""
+                score.format(comparison.unit_of(name)) if (score := row.scores[name]) else ""
                 for name in comparison.scores
             ),
             *(_write_gain(row.differences[label], comparison.unit) for label in comparison.baselines),
@@ -110,7 +110,7 @@ def latex(comparison: Comparison, intervals: bool = False) -> str:
 
 def _write_tex_scores(comparison: Comparison, name: str) -> list[str]:
     """Cells of one score, `$50.00 \\pm 1.25$`; the best printed values are bold if there are several rows."""
-    texts = [score.shown(comparison.unit_of(name)) if (score := row.scores[name]) else "" for row in comparison.rows]
+    texts = [score.format(comparison.unit_of(name)) if (score := row.scores[name]) else "" for row in comparison.rows]
     best = find_best(texts, comparison.is_low_better(name)) if len(texts) > 1 else ()
     cells = []
     for row, text in enumerate(texts):
@@ -132,8 +132,8 @@ def _write_tex_gain(difference: Difference | None, unit: str) -> str:
     """A difference and its interval over seeds and examples, else over examples, else its standard error."""
     if difference is None:
         return ""
-    mean, _, error = difference.seeds.shown(unit).partition(" ± ")
-    interval, factor = difference.both or difference.examples, scale(unit)
+    mean, _, error = difference.seeds.format(unit).partition(" ± ")
+    interval, factor = difference.seeds_and_examples or difference.examples, scale(unit)
     if interval is not None:
         return rf"${mean}$ $[{factor * interval.low:.2f}, {factor * interval.high:.2f}]$"
     return rf"${mean} \pm {error}$" if error else f"${mean}$"
@@ -179,11 +179,12 @@ def terminal(comparison: Comparison, width: int) -> Table:
 def _write_gain(difference: Difference | None, unit: str) -> str:
     if difference is None:
         return ""
-    text, factor = difference.seeds.shown(unit), scale(unit)
-    if difference.both:
-        text += f" {_write_interval(difference.both, factor)}"
+    text, factor = difference.seeds.format(unit), scale(unit)
+    if difference.seeds_and_examples:
+        text += f" {_write_interval(difference.seeds_and_examples, factor)}"
     if difference.examples:
-        text += f"{'; ' if difference.both else ' '}examples alone {_write_interval(difference.examples, factor)}"
+        separator = "; " if difference.seeds_and_examples else " "
+        text += f"{separator}examples alone {_write_interval(difference.examples, factor)}"
     return text
 
 
@@ -203,7 +204,9 @@ def _list_numbers(difference: Difference | None) -> Sequence[float | int | None]
     if difference is None:
         return [None] * (1 + len(GAINS))
     seeds = difference.seeds
-    intervals = [(i.low, i.high, i.p) if i else (None,) * 3 for i in (difference.both, difference.examples)]
+    intervals = [
+        (i.low, i.high, i.p) if i else (None,) * 3 for i in (difference.seeds_and_examples, difference.examples)
+    ]
     return [seeds.mean, seeds.error, seeds.count, *intervals[0], *intervals[1]]
 
 

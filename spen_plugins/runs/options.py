@@ -15,7 +15,8 @@ class RunOptions:
         checkpoint_seconds: minimum time between two checkpoints.
         jobs: number of parallel runs if there are several; each is a process with one thread.
         best: if true, a folder of several methods and seeds predicts with its best run, not with a mean of runs.
-        told: notes on the data and definitions of scores that earlier runs have printed; several runs print each once.
+        printed_texts: notes on the data and definitions of scores that earlier runs have printed; several runs print
+            each once.
     """
 
     device: str | None = None
@@ -23,7 +24,7 @@ class RunOptions:
     checkpoint_seconds: float = 60.0
     jobs: int = 1
     best: bool = False
-    told: set[str] | None = None
+    printed_texts: set[str] | None = None
 
 
 DEFAULTS = RunOptions()

@@ -34,7 +34,7 @@ class Estimate:
     error: float | None
     count: int
 
-    def shown(self, unit: str = "") -> str:
+    def format(self, unit: str = "") -> str:
         """`41.13 ± 0.25` for fractions 0.4113 and 0.0025, or with a unit for 41.13 and 0.25; no error for one seed."""
         return self.text(scale(unit), 2)
 

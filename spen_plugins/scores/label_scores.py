@@ -72,15 +72,15 @@ def _compute_f1(hits: Tensor, errors: Tensor) -> Tensor:
     return torch.where(hits > 0, 2 * hits / (2 * hits + errors).clamp(min=1).double(), 0.0)
 
 
-def at_k(p: Tensor, gold: Tensor, at: Sequence[int]) -> dict[str, dict[str, float]]:
+def at_k(p: Tensor, gold: Tensor, cutoffs: Sequence[int]) -> dict[str, dict[str, float]]:
     """Precision, recall, nDCG and R-precision of the k likeliest labels, for each k; empty without any gold label.
 
     Args:
         p: probabilities, `(example, label)`.
         gold: boolean, `(example, label)`.
-        at: each k; values above the number of labels are left out.
+        cutoffs: each k; values above the number of labels are left out.
     """
-    ks = [k for k in at if k <= p.shape[1]]
+    ks = [k for k in cutoffs if k <= p.shape[1]]
     has_gold = gold.any(1)
     if not ks or not has_gold.any():
         return {}

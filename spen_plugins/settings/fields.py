@@ -76,7 +76,7 @@ def _read_docstrings(config: type[BaseModel]) -> dict[str, str]:
 
 
 def validate(
-    config: type[C], values: Mapping[str, Any], key_path: str, source: object, beside: Sequence[Field] = ()
+    config: type[C], values: Mapping[str, Any], key_path: str, source: object, further_fields: Sequence[Field] = ()
 ) -> C:
     """`values` as an instance of `config`.
 
@@ -85,17 +85,23 @@ def validate(
         values: JSON values.
         key_path: their path in the user's config (`energy`), `""` at the top.
         source: their file.
-        beside: further keys of the table that are handled elsewhere; they are not among `values`.
+        further_fields: further keys of the table that are handled elsewhere; they are not among `values`.
     """
     try:
         # Through JSON, because strict validation of Python objects rejects lists for tuples.
         return config.model_validate_json(json.dumps(values))
     except ValidationError as error:
-        raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, key_path, beside))) from None
+        raise ConfigError(
+            f"{source}: " + "\n".join(_explain(error, config, values, key_path, further_fields))
+        ) from None
 
 
 def _explain(
-    error: ValidationError, config: type[BaseModel], values: Mapping[str, Any], key_path: str, beside: Sequence[Field]
+    error: ValidationError,
+    config: type[BaseModel],
+    values: Mapping[str, Any],
+    key_path: str,
+    further_fields: Sequence[Field],
 ) -> list[str]:
     """One message per wrong key, in the order of the keys."""
     messages: dict[str, str] = {}
@@ -104,7 +110,7 @@ def _explain(
         key, inner_path = ".".join((key_path, *path)) if key_path else ".".join(path), ".".join(path[:-1])
         table = ".".join(part for part in (key_path, inner_path) if part)
         if detail["type"] == "extra_forbidden" and model is not None:
-            known_fields = [*fields(model), *(beside if len(path) == 1 else ())]
+            known_fields = [*fields(model), *(further_fields if len(path) == 1 else ())]
             suggestion = did_you_mean(path[-1], [field.name for field in known_fields])
             listing = "; ".join(map(str, known_fields)) if known_fields else "none"
             messages.setdefault(

@@ -216,7 +216,7 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
 
 def test_an_epoch_of_many_examples_is_a_part_of_a_pass() -> None:
     lengths = np.arange(50) % 6 + 1
-    epochs = Epochs(lengths, 8, 1, seed=3, stage=1, most=5)
+    epochs = Epochs(lengths, 8, 1, seed=3, stage=1, max_batches=5)
     assert (epochs.batches_of_a_pass, epochs.batches) == (7, 5)
     batches = [rows for epoch in range(7) for rows in epochs.order(epoch)]
     passes = [rows for number in range(5) for rows in batches_of_pass(Epochs(lengths, 8, 1, 3, 1), number)]

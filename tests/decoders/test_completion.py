@@ -37,7 +37,7 @@ def test_the_loss_is_the_mean_over_sequences() -> None:
         state, loss = q.writer.begin(q.memory), 0
         for label in sequence:
             step = torch.log_softmax(state.scores, 2)
-            targets = find_targets(state.written, gold).double()
+            targets = find_targets(state.is_written, gold).double()
             loss = loss + torch.where(targets > 0, targets * (targets.log() - step), 0).sum((1, 2))
             if label == 3:
                 break

@@ -216,7 +216,7 @@ def test_a_mean_of_runs_is_compared_with_each_seed(pair, tmp_path):
     comparison = compare(read_groups([pair[0], str(folder.path)]))
     [difference] = comparison.rows[1].differences.values()
     assert difference.seeds.mean == pytest.approx((0 + 0.25 + 0.5) / 3) and difference.seeds.count == 3
-    assert comparison.notes == () and difference.both is not None
+    assert comparison.notes == () and difference.seeds_and_examples is not None
     reversed_difference = compare(read_groups([str(folder.path), pair[0]])).rows[1].differences["mean"]
     assert reversed_difference.seeds.mean == pytest.approx(-0.25)
 
@@ -588,8 +588,11 @@ def test_seeds_that_agree_give_the_interval_of_examples_alone():
 
 def test_both_intervals_are_kept_and_one_seed_has_one(pair):
     several = compare(read_groups(pair), baselines=["theirs"]).rows[0].differences["theirs"]
-    assert several.both.low < several.examples.low and several.both.high > several.examples.high
+    assert (
+        several.seeds_and_examples.low < several.examples.low
+        and several.seeds_and_examples.high > several.examples.high
+    )
     single = compare(read_groups([f"a={pair[0]}/0", f"b={pair[1]}/0"]))
-    assert single.rows[1].differences["a"].both is None
+    assert single.rows[1].differences["a"].seeds_and_examples is None
     [cell] = re.findall(r"\| b \|.*?\| (-\S+ examples alone \[.*?\] p .*?) \|", markdown(single))
     assert "±" not in cell and "with one seed, it is the only one" in markdown(single)

@@ -53,7 +53,7 @@ otherwise("O", weight=0.2)
         ("lexicon PER", ("PER",), False, 1.0, 13),
         ("lexicon ORG", ("ORG",), False, 1.0, 13),
     ]
-    assert file.rest == ("O", 0.2)
+    assert file.default_vote == ("O", 0.2)
     assert file.rules[0].find(("a",)) == [(0, 1)]
     assert file.rules[1].find(["in", "New", "York", "and", "Oslo", "or", "oslo"]) == [(1, 3), (4, 5)]
     assert file.checksums == {
@@ -70,7 +70,11 @@ def test_outside_of_loading_functions_are_unchanged_and_nothing_is_collected(tmp
     first = load(tmp_path / "a", 'lexicon("A", ["a"])')
     assert rule("A")(find_nothing) is find_nothing
     lexicon("A", ["b"]), pattern("A", "b"), otherwise("A", weight=1)
-    assert len(first.rules) == 1 and first.rest is None and load(tmp_path / "a", 'lexicon("A", ["a"])').rest is None
+    assert (
+        len(first.rules) == 1
+        and first.default_vote is None
+        and load(tmp_path / "a", 'lexicon("A", ["a"])').default_vote is None
+    )
 
 
 @pytest.mark.parametrize(

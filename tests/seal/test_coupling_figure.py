@@ -73,7 +73,7 @@ def test_an_energy_without_a_global_part_is_evaluated_at_an_example(run_path: Pa
     [global_pair] = couplings(run, "x", ["1,3"]).pairs
     monkeypatch.delattr(Labels, "global_energy")
     result = couplings(run, "x", ["1,3"], example=2)
-    assert result.of == "E at validation example 2"
+    assert result.energy == "E at validation example 2"
     # The local part is linear in y, so it moves the gradient by a constant: that of the label's own score.
     difference = result.pairs[0].gradient - global_pair.gradient
     assert difference.std() < 1e-4 and difference.abs().max() > 1e-4
@@ -84,7 +84,7 @@ def test_an_energy_without_a_global_part_is_evaluated_at_an_example(run_path: Pa
 def test_other_labels_may_be_gold(run_path: Path) -> None:
     run = RunFolder.open(run_path)
     gold, zero = couplings(run, "x", ["1,3"], others="gold"), couplings(run, "x", ["1,3"])
-    assert gold.others == "gold of validation example 0" and gold.of == "E_global"
+    assert gold.others == "gold of validation example 0" and gold.energy == "E_global"
     assert not torch.equal(gold.pairs[0].gradient, zero.pairs[0].gradient)
     for text in ("2", "x", "nan"):
         with pytest.raises(ConfigError, match=f"--others {text}: expected a number"):

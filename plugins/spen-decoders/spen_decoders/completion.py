@@ -23,15 +23,15 @@ from spen_plugins import (
 )
 
 
-def find_targets(written: Tensor, gold: Tensor) -> Tensor:
+def find_targets(is_written: Tensor, gold: Tensor) -> Tensor:
     """The optimal policy's distribution over the next label and the end, `(batch, row, label + 1)`: uniform over the
     labels of gold that are not yet written, and the end if there are none (Tsai & Lee 2020, Eq. 10 at temperature 0).
 
     Args:
-        written: boolean, `(batch, row, label)`.
+        is_written: boolean, `(batch, row, label)`.
         gold: boolean, `(batch, 1, label)`.
     """
-    remaining = gold & ~written
+    remaining = gold & ~is_written
     targets = torch.cat([remaining, ~remaining.any(2, keepdim=True)], 2).to(torch.get_default_dtype())
     return targets / targets.sum(2, keepdim=True)
 
@@ -48,7 +48,7 @@ def completion_loss(proposal: FreeSequences, gold: Tensor, steps: int) -> Tensor
     total, is_open = 0, torch.ones(len(gold), 1, dtype=torch.bool, device=gold.device)
     for _ in range(steps + 1):
         log_p = torch.log_softmax(state.scores, 2)
-        targets = find_targets(state.written, gold_labels).to(log_p.dtype)
+        targets = find_targets(state.is_written, gold_labels).to(log_p.dtype)
         # A written label is impossible and never a target: its product would be 0 times infinity.
         terms = torch.xlogy(targets, targets) - targets * log_p.masked_fill(targets == 0, 0)
         total = total + torch.where(is_open, terms.sum(2), 0)

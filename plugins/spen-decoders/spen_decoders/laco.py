@@ -57,8 +57,8 @@ class Laco(InferenceNet):
         vectors = take_vectors(labels, pairs)
         return self.pair(vectors.flatten(1)).squeeze(1)
 
-    def score_others(self, labels: Tensor, given: Tensor) -> Tensor:
+    def score_others(self, labels: Tensor, relevant_label: Tensor) -> Tensor:
         """Logits that each label is relevant, given a relevant one, `(batch, label)`; labels as in `score_pairs`."""
         hidden = self.given(labels)
-        given_vector = take_vectors(hidden, given.unsqueeze(1))
+        given_vector = take_vectors(hidden, relevant_label.unsqueeze(1))
         return self.other(torch.cat([hidden, given_vector.expand_as(hidden)], 2)).squeeze(2)

@@ -129,7 +129,7 @@ def search(writer: Writer, memory: Memory, width: int, steps: int, temperature: 
     """Beam search over sequences, which end with the last step, as in `sample`. Ended sequences stay in the beam as
     long as they are among the best."""
     state = writer.begin(memory)
-    total, written = state.scores.new_zeros(len(state.scores), 1), state.written
+    total, is_written = state.scores.new_zeros(len(state.scores), 1), state.is_written
     is_open = torch.ones_like(total, dtype=torch.bool)
     end = writer.labels
     for step in range(steps):
@@ -140,9 +140,9 @@ def search(writer: Writer, memory: Memory, width: int, steps: int, temperature: 
         total, place = values.topk(min(width, values.shape[1]), 1)
         parent, label = place // (end + 1), place % (end + 1)
         is_open = is_open.gather(1, parent) & (label < end) & (total > -torch.inf)
-        written = take_vectors(written, parent)
-        written = written | (torch.arange(end, device=label.device) == label.unsqueeze(2))
+        is_written = take_vectors(is_written, parent)
+        is_written = is_written | (torch.arange(end, device=label.device) == label.unsqueeze(2))
         if step + 1 == steps or not is_open.any():
             break
         state = writer.write(memory, state.gather(parent), label)
-    return Best(written, total)
+    return Best(is_written, total)

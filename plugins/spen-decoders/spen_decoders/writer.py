@@ -16,13 +16,13 @@ class Memory(NamedTuple):
     Attributes:
         vectors: vectors of the words, `(batch, word, dim)`.
         mask: `(batch, word)`, with at least one word in each row.
-        kept: factors of dropout, one draw for all steps and samples, so that q(y | x) is one distribution,
+        dropout_factors: factors of dropout, one draw for all steps and samples, so that q(y | x) is one distribution,
             `(batch, 1, embedding + dim)`; ones outside training.
     """
 
     vectors: Tensor
     mask: Tensor
-    kept: Tensor
+    dropout_factors: Tensor
 
 
 class State(NamedTuple):
@@ -32,14 +32,14 @@ class State(NamedTuple):
         hidden, cell: states of the LSTM, `dim`.
         context: the words' mean by attention, `dim`.
         scores: scores of the next label and of the end, which is the last one; −∞ for labels that can't follow.
-        written: labels so far, boolean.
+        is_written: labels so far, boolean.
     """
 
     hidden: Tensor
     cell: Tensor
     context: Tensor
     scores: Tensor
-    written: Tensor
+    is_written: Tensor
 
     def gather(self, rows: Tensor) -> State:
         """The states of some rows, `(batch, new row)`."""
@@ -100,20 +100,22 @@ class Writer(nn.Module):
         embedded = self.embedding(label)
         if self.gate is not None:
             embedded = self._add_mean_embedding(embedded, state, first)
-        inputs = torch.cat([embedded * memory.kept[..., :size].to(embedded.dtype), state.context], 2)
+        inputs = torch.cat([embedded * memory.dropout_factors[..., :size].to(embedded.dtype), state.context], 2)
         hidden, cell = self.lstm(inputs.flatten(0, 1), (state.hidden.flatten(0, 1), state.cell.flatten(0, 1)))
         hidden, cell = hidden.view_as(state.hidden), cell.view_as(state.cell)
         match = (self.query(hidden) @ memory.vectors.transpose(1, 2)).masked_fill(~memory.mask.unsqueeze(1), -torch.inf)
         context = torch.softmax(match, 2).to(hidden.dtype) @ memory.vectors
-        mixed = torch.tanh(self.mix(torch.cat([hidden, context], 2))) * memory.kept[..., size:].to(hidden.dtype)
+        mixed = torch.tanh(self.mix(torch.cat([hidden, context], 2))) * memory.dropout_factors[..., size:].to(
+            hidden.dtype
+        )
         numbers = torch.arange(self.labels, device=label.device)
-        written = state.written | (numbers == label.unsqueeze(2))
-        is_blocked = written
+        is_written = state.is_written | (numbers == label.unsqueeze(2))
+        is_blocked = is_written
         if self.config.order != "none":  # all labels up to the last one written
-            is_blocked = written | ((numbers < label.unsqueeze(2)) & (label < self.labels).unsqueeze(2))
+            is_blocked = is_written | ((numbers < label.unsqueeze(2)) & (label < self.labels).unsqueeze(2))
         scores = at_least_float32(self.output(mixed))
         scores = scores.masked_fill(torch.nn.functional.pad(is_blocked, (0, 1)), -torch.inf)
-        return State(hidden, cell, context, scores, written)
+        return State(hidden, cell, context, scores, is_written)
 
     def _add_mean_embedding(self, embedded: Tensor, state: State, first: bool) -> Tensor:
         """SGM's global embedding: the last label's embedding and, by a gate, the mean over the last step's distribution

@@ -29,8 +29,8 @@ class Pairs:
     first: np.ndarray
     last: np.ndarray
 
-    def take(self, which: np.ndarray) -> Pairs:
-        return Pairs(self.predicate[which], self.first[which], self.last[which])
+    def take(self, indices: np.ndarray) -> Pairs:
+        return Pairs(self.predicate[indices], self.first[indices], self.last[indices])
 
     def words(self) -> tuple[np.ndarray, np.ndarray]:
         """The words of all spans: the index of the pair, and a number unique to a word of a predicate."""

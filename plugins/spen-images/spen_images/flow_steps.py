@@ -64,29 +64,29 @@ class Step(nn.Module):
         upper = entries.triu(1) + (self.sign * entries.diagonal(dim1=1, dim2=2).exp()).diag_embed()
         return Coefficients(log_scale, shift, entries.tril(-1) + unit, upper, self.image(features).unsqueeze(1))
 
-    def forward(self, values: Tensor, at: Coefficients) -> tuple[Tensor, Tensor]:
+    def forward(self, values: Tensor, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """Values one step closer to noise, and ln |det| of the step, `(batch, sample)`."""
         places = values.shape[-2] * values.shape[-1]
-        values = (values + at.shift) * at.log_scale.exp()
-        values = _mix(self.permutation @ at.lower @ at.upper, values)
+        values = (values + coefficients.shift) * coefficients.log_scale.exp()
+        values = _mix(self.permutation @ coefficients.lower @ coefficients.upper, values)
         half, other_half = values.chunk(2, 2)
-        shift, log_scale = self._couple(half, at)
+        shift, log_scale = self._couple(half, coefficients)
         values = torch.cat([half, (other_half + shift) * log_scale.exp()], 2)
-        return values, places * _compute_log_volume(at) + log_scale.sum((2, 3, 4))
+        return values, places * _compute_log_volume(coefficients) + log_scale.sum((2, 3, 4))
 
-    def inverse(self, values: Tensor, at: Coefficients) -> tuple[Tensor, Tensor]:
+    def inverse(self, values: Tensor, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """The inverse of `forward`, with ln |det| of `forward`."""
         places = values.shape[-2] * values.shape[-1]
         half, other_half = values.chunk(2, 2)
-        shift, log_scale = self._couple(half, at)
+        shift, log_scale = self._couple(half, coefficients)
         values = torch.cat([half, other_half * (-log_scale).exp() - shift], 2)
         # Small and exact: the error of a triangular solution in float32 would grow from step to step.
-        solution = self.permutation.t().double().expand_as(at.lower)
-        solution = torch.linalg.solve_triangular(at.lower.double(), solution, upper=False, unitriangular=True)
-        inverse = torch.linalg.solve_triangular(at.upper.double(), solution, upper=True)
+        solution = self.permutation.t().double().expand_as(coefficients.lower)
+        solution = torch.linalg.solve_triangular(coefficients.lower.double(), solution, upper=False, unitriangular=True)
+        inverse = torch.linalg.solve_triangular(coefficients.upper.double(), solution, upper=True)
         values = _mix(inverse.to(values), values)
-        values = values * (-at.log_scale).exp() - at.shift
-        return values, places * _compute_log_volume(at) + log_scale.sum((2, 3, 4))
+        values = values * (-coefficients.log_scale).exp() - coefficients.shift
+        return values, places * _compute_log_volume(coefficients) + log_scale.sum((2, 3, 4))
 
     def _couple(self, half: Tensor, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """Shift and ln scale of the other half of the channels, of the half's shape; the scale is below 1 / σ(2)."""
@@ -105,9 +105,9 @@ class Gaussian(nn.Module):
         super().__init__()
         self.last = start_at_zero(nn.Conv2d(channels, 2 * channels, 3, padding=1))
 
-    def forward(self, kept: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and ln deviation, of the shape of `kept`."""
-        output = self.last(kept.flatten(0, 1)).unflatten(0, kept.shape[:2])
+    def forward(self, half: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and ln deviation, of the shape of `half`."""
+        output = self.last(half.flatten(0, 1)).unflatten(0, half.shape[:2])
         mean, log_std = output.chunk(2, 2)
         return mean, log_std
 

@@ -54,7 +54,7 @@ class Pairs:
         return f"rank correlation over {pairs} pairs of {count} {kind}: {value} ({self.description})"
 
 
-def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:
+def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, point: At = "output", examples: int = 50) -> Pairs:
     """Compares the second derivatives of a run's energy, the mean over the first validation examples, with counts in
     its training data, for its most frequent labels or tags (Shankar & Piratla, appendix C, Fig. 1 and 2).
 
@@ -79,26 +79,26 @@ def compare_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "outp
     counted = label_correlation(data, chosen) if isinstance(space, sp.LabelSet) else bigram_ratios(data, chosen)
     names = space.labels if isinstance(space, sp.LabelSet) else space.tags
     validation = data.part("validation")[:examples]
-    learned = mean_hessian(predictor, validation, chosen, at)
+    learned = mean_hessian(predictor, validation, chosen, point)
     ordered = isinstance(space, sp.TagSequence)
     if not ordered:
         order = order_clusters(counted)
         chosen, counted = chosen[order], counted[order][:, order]
         learned = learned[order][:, order].fill_diagonal_(torch.nan)
-    description = f"at {'gold' if at == 'gold' else 'the net’s output'}, {len(validation)} validation examples"
+    description = f"at {'gold' if point == 'gold' else 'the net’s output'}, {len(validation)} validation examples"
     return Pairs(label, [names[i] for i in chosen.tolist()], -learned, counted, ordered, description)
 
 
-def mean_hessian(predictor: sp.Predictor, examples: Sequence[Any], chosen: Tensor, at: At) -> Tensor:
+def mean_hessian(predictor: sp.Predictor, examples: Sequence[Any], chosen: Tensor, point: At) -> Tensor:
     """The mean of ∂²E/∂y∂y over examples of label sets, or over neighbouring tokens, `(chosen, chosen)`, float64;
     `DataError` if an example has no gold to differentiate at, or there is neither an example nor a neighbour."""
     total, count = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
     for proposal, batch, _ in predictor.proposals(examples):
-        if at == "gold" and not batch.labelled.all():
+        if point == "gold" and not batch.labelled.all():
             raise sp.DataError("the validation part", None, "examples without gold", "gold, or --at output")
         with torch.no_grad():
             energy = predictor.energy.at(batch.x)
-            y = batch.gold if at == "gold" else proposal.mean
+            y = batch.gold if point == "gold" else proposal.mean
         sum_and_count = label_hessian(energy, y, chosen) if y.dim() == 3 else neighbour_hessian(energy, y, chosen)
         total += sum_and_count[0]
         count += sum_and_count[1]

@@ -198,10 +198,10 @@ def _describe_sense(sense: str, lemma: str, form: str) -> tuple[str, ...]:
     return tuple(attributes)
 
 
-def select_attributes(candidates: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
-    """The attributes that candidates have at least `least` times, in alphabetical order."""
+def select_attributes(candidates: Iterable[Sequence[Candidate]], min_count: int = 2) -> list[str]:
+    """The attributes that candidates have at least `min_count` times, in alphabetical order."""
     counts = Counter(name for group in candidates for candidate in group for name in candidate.attributes)
-    return sorted(name for name, count in counts.items() if count >= least)
+    return sorted(name for name, count in counts.items() if count >= min_count)
 
 
 def list_senses(sentence: Sentence) -> set[str]:

@@ -32,13 +32,13 @@ class Example:
 
     entry: Entry
     """The words that are read."""
-    at: int
+    entry_index: int
     """Index of the predicate among these."""
     words: tuple[str, ...]
     """All words."""
     predicate: int
     candidates: tuple[Candidate, ...]
-    seen: bool
+    is_seen: bool
     """True if the lemma is in the training part."""
     sense: str | None = None
     pos: str | None = None
@@ -70,7 +70,7 @@ class SensesMetric(Metric):
             if isinstance(batch, SentenceBatch) and batch.examples:
                 example = batch.examples[row]
                 gold, kind = example.place, kind_of(example.pos)
-                kinds += [name for name in (kind, None if example.seen else "unseen") if name]
+                kinds += [name for name in (kind, None if example.is_seen else "unseen") if name]
             for name in kinds:
                 self._counts[f"{name} n"] += 1
                 self._counts[f"{name} right"] += places[row] == gold

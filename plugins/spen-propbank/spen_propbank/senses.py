@@ -118,7 +118,7 @@ class Senses(SenseTask):
         return self._examples([parse_one_predicate(item)])[0]
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
-        inputs, _ = self._inputs([example.entry for example in examples], [example.at for example in examples])
+        inputs, _ = self._inputs([example.entry for example in examples], [example.entry_index for example in examples])
         inputs["candidates"] = self._collate_candidates(examples)
         has_gold = torch.tensor([example.sense is not None for example in examples])
         gold = None

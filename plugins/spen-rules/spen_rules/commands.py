@@ -70,7 +70,7 @@ def rules(
         raise sp.ConfigError(f"found {data} without --kind; expected --kind names, tags or texts")
     if scheme is not None and kind != "names":
         raise sp.ConfigError(f"--scheme requires --kind names; found --kind {kind}")
-    names = [name for rule in voting.rules for name in rule.names] + [*(voting.file.rest or ())[:1]]
+    names = [name for rule in voting.rules for name in rule.names] + [*(voting.file.default_vote or ())[:1]]
     source = RuleData(kind, data, names, scheme, settings or ())
     source.load()
     for note in [*source.notes, *voting.bind(source.task.space)]:

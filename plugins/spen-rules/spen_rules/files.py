@@ -38,13 +38,13 @@ class RuleFile:
 
     Attributes:
         path: the file.
-        rest: name and weight of `otherwise`; None if the file doesn't call it.
+        default_vote: name and weight of `otherwise`; None if the file doesn't call it.
         checksums: sha256 of the file, of the modules beside it that it imports, and of its lists of phrases.
     """
 
     path: Path
     rules: list[Rule] = field(default_factory=list)
-    rest: tuple[str, float] | None = None
+    default_vote: tuple[str, float] | None = None
     checksums: dict[str, str] = field(default_factory=dict)
 
 
@@ -116,7 +116,7 @@ def otherwise(name: str, *, weight: float) -> None:
     """Adds a vote for the label, tag or type `name` on texts, or at words, where no rule votes for anything. Words of
     sentences with spans have O there by default, with weight 0.1."""
     if _current is not None:
-        _current.rest = (name, weight)
+        _current.default_vote = (name, weight)
 
 
 def load_rules(path: Path) -> RuleFile:

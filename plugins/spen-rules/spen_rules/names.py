@@ -72,9 +72,9 @@ class GroupConstraint(NameConstraint):
         names = self.space.labels if config.names is None else config.names
         self.register_buffer("group", self.make_group(names), persistent=False)
 
-    def exclusion(self, there: Tensor, absent: Tensor) -> Tensor:
+    def exclusion(self, present: Tensor, absent: Tensor) -> Tensor:
         """The violation of "each name implies that all others are absent", `(batch, sample)`."""
-        return violation(log_truth(there), self.all_others(log_truth(absent))).sum(-1)
+        return violation(log_truth(present), self.all_others(log_truth(absent))).sum(-1)
 
 
 class AtMostOne(GroupConstraint):

@@ -58,9 +58,9 @@ def _write_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 
 def _write_rest(rules: VotingRules) -> list[str]:
-    if rules.file.rest is None:
+    if rules.file.default_vote is None:
         return []
-    name, weight = rules.file.rest
+    name, weight = rules.file.default_vote
     return ["", f"Where no rule votes for anything: {markdown_cell(name)}, weight {weight:g}."]
 
 

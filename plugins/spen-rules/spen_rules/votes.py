@@ -70,7 +70,7 @@ class VotingRules(sp.Rules):
 
     def _find_rest(self) -> tuple[list[int], float]:
         """The values for words, or texts, without a vote, and their weight."""
-        name, weight = self.file.rest or ("O" if self.has_spans else None, REST)
+        name, weight = self.file.default_vote or ("O" if self.has_spans else None, REST)
         if name is not None and name not in self._members:
             raise sp.ConfigError(f"{self.file.path}: otherwise({name!r}): no example with gold has it")
         return self._members.get(name, []), weight

@@ -58,12 +58,12 @@ class Couplings:
     """Contents of the figure of `spen plot gradients`.
 
     Attributes:
-        of: description of the energy: "E_global", or E at an example.
+        energy: description of the energy: "E_global", or E at an example.
         others: description of the values of all other labels.
     """
 
     run: str
-    of: str
+    energy: str
     others: str
     pairs: Sequence[Coupling]
 
@@ -160,7 +160,7 @@ def gradients_figure(data: Couplings) -> Figure:
     figure = new_figure(4.1 * columns, 0.5 + 3.3 * rows)
     figure.get_layout_engine().set(w_pad=0.15)  # inches; labels of neighbours must not touch
     title = f"{data.run}: gradient that teaches label k while label i changes"
-    figure.suptitle(f"{title}\n{data.of}; other labels: {data.others}", x=0.01, ha="left", fontsize=10)
+    figure.suptitle(f"{title}\n{data.energy}; other labels: {data.others}", x=0.01, ha="left", fontsize=10)
     cells = figure.add_gridspec(rows, columns)
     axes = [figure.add_subplot(cells[divmod(number, columns)]) for number in range(panels - 1)]
     axes.append(figure.add_subplot(cells[rows - 1, (panels - 1) % columns :]))
@@ -169,7 +169,7 @@ def gradients_figure(data: Couplings) -> Figure:
     # Each pair's colours are centred on its own mean, with one width for all, so that slopes are comparable.
     width = max(float(p.gradient.max() - p.gradient.min()) for p in data.pairs) or 1.0
     for axis, pair in zip(axes[1:-1], data.pairs, strict=True):
-        _draw_heat(axis, pair.gradient, pair.name, f"∂{data.of.split()[0]}/∂y_k", width)
+        _draw_heat(axis, pair.gradient, pair.name, f"∂{data.energy.split()[0]}/∂y_k", width)
     _draw_effects(axes[-1], data)
     return figure
 

@@ -68,7 +68,7 @@ def divide_file(
     """
     strata = read_strata(locate(str(path)), keys, say, kind)
     inputs = number_inputs(strata.inputs if together else range(len(strata.labels)))
-    fold = stratify(strata.labels, 10, seed, inputs, most=2)
+    fold = stratify(strata.labels, 10, seed, inputs, max_folds=2)
     rows = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(rows.values()):
         count, input_count = f"{len(inputs)} rows", int(inputs.max()) + 1

@@ -129,7 +129,7 @@ def _stratify_vectors(
     columns, classes = _find_labels(path, table, keys)
     for name in table.keys:
         warn(left_out(name))
-    gold = Columns({}, columns, classes, apart=table.sets is not None).gold(table)
+    gold = Columns({}, columns, classes, has_sets=table.sets is not None).gold(table)
     if all(row is None for row in gold):
         raise DataError(path, None, "no label in any row", "some labels (labels= names their column)")
     if any(row is None for row in gold):

@@ -13,7 +13,7 @@ from spen_plugins.errors import DataError
 
 
 def stratify(
-    labels: np.ndarray, folds: int, seed: int, inputs: np.ndarray | None = None, most: int = 1, home: int = 0
+    labels: np.ndarray, folds: int, seed: int, inputs: np.ndarray | None = None, max_folds: int = 1, home: int = 0
 ) -> np.ndarray:
     """Iterative stratification (Sechidis et al. 2011, Algorithm 1).
 
@@ -25,7 +25,7 @@ def stratify(
         labels: `(rows, labels)` boolean.
         folds: number of folds, of equal size.
         inputs: `(rows,)` number of each row's input, from 0 in the order of their first rows; None: all differ.
-        most, home: an input with more rows than `most` folds have goes to fold `home`.
+        max_folds, home: an input with more rows than `max_folds` folds have goes to fold `home`.
 
     Returns:
         The fold of each row, `(rows,)`.
@@ -34,7 +34,7 @@ def stratify(
     sizes = np.bincount(inputs)
     counts = np.zeros((len(sizes), labels.shape[1]), dtype=np.int32)  # each input's number of rows with each label
     np.add.at(counts, inputs, labels)
-    frequent = np.flatnonzero(sizes > max(1, most * len(labels) / folds))
+    frequent = np.flatnonzero(sizes > max(1, max_folds * len(labels) / folds))
     rng = np.random.default_rng(seed)
     fold = np.full(len(sizes), -1)
 

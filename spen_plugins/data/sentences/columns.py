@@ -202,13 +202,16 @@ def cell(text: str) -> str:
 
 
 def write_columns(
-    sentences: Sequence[TaggedSentence], words: int = 0, tags: int = -1, more: Mapping[str, int] | None = None
+    sentences: Sequence[TaggedSentence],
+    words: int = 0,
+    tags: int = -1,
+    further_columns: Mapping[str, int] | None = None,
 ) -> str:
     """One token per line, cells separated by tabs; as few columns as the numbers allow (negative ones count from the
     end), with `_` in the other columns."""
-    places = [words, tags, *(more or {}).values()]
+    places = [words, tags, *(further_columns or {}).values()]
     if len({*places}) < len(places):
-        problem = f"one column for several of {', '.join(['words', 'tags', *(more or {})])}"
+        problem = f"one column for several of {', '.join(['words', 'tags', *(further_columns or {})])}"
         raise DataError("output", None, problem, "a column for each; name them (words=, tags=)")
     min_width = max(place + 1 if place >= 0 else -place for place in places)
     width = next(
@@ -219,7 +222,7 @@ def write_columns(
         for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True)):
             cells = ["_"] * width
             cells[words % width], cells[tags % width] = cell(word), cell(tag)
-            for name, place in (more or {}).items():
+            for name, place in (further_columns or {}).items():
                 cells[place % width] = cell(sentence.columns[name][i])
             lines.append("\t".join(cells))
         lines.append("")

@@ -115,10 +115,10 @@ def is_words_or_props(head: Head) -> bool:
     return all(_BRACKETS.fullmatch(cell) for cells in rows for cell in cells[1:])
 
 
-def beside(path: Path, ours: str, theirs: str) -> Path | None:
+def beside(path: Path, kind: str, other_kind: str) -> Path | None:
     """CoNLL-2005's other file: `train.props` for `train.words`, `props/train.24.props` for `words/train.24.words`."""
-    name = path.name.replace(ours, theirs) if ours in path.name else f"{path.stem}.{theirs}"
-    folders = [path.parent, *([path.parent.with_name(theirs)] if path.parent.name == ours else [])]
+    name = path.name.replace(kind, other_kind) if kind in path.name else f"{path.stem}.{other_kind}"
+    folders = [path.parent, *([path.parent.with_name(other_kind)] if path.parent.name == kind else [])]
     return next((place for folder in folders if (place := folder / name) != path and place.is_file()), None)
 
 

@@ -48,10 +48,10 @@ def is_sentence(value: Any) -> bool | None:
     return None if labels == [] else isinstance(labels, list) and not isinstance(labels[0], str)
 
 
-def own_form(value: Any, places: Any, moved: list[str]) -> Any:
+def own_form(value: Any, places: Any, widened_spans: list[str]) -> Any:
     """A value of JSON in the form that `parse_tagged` reads; `places` is a `TagPlaces`, or a config with its names.
 
-    `moved` receives a description of each span that did not end at word boundaries and was widened to them.
+    `widened_spans` receives a description of each span that did not end at word boundaries and was widened to them.
     """
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], Mapping):
         value = {"text": value[0], **value[1]}  # spaCy's training tuples
@@ -66,7 +66,7 @@ def own_form(value: Any, places: Any, moved: list[str]) -> Any:
     if words is not None:
         return _convert_lists(value, words, places)
     if isinstance(value.get("text"), str):
-        return _convert_text(value, places, moved)
+        return _convert_text(value, places, widened_spans)
     expected = f'words or tokens, as in {FORM}, or a text with spans: {{"text": "…", "entities": [[0, 4, "PER"]]}}'
     raise bad(f"the keys {', '.join(map(str, value)) or '(none)'}", f"{expected}; task.words and task.tags set others")
 
@@ -89,7 +89,7 @@ def _convert_lists(value: Mapping[str, Any], words: str, places: Any) -> dict[st
     return form
 
 
-def _convert_text(value: Mapping[str, Any], places: Any, moved: list[str]) -> dict[str, Any]:
+def _convert_text(value: Mapping[str, Any], places: Any, widened_spans: list[str]) -> dict[str, Any]:
     text, hint = value["text"], ""
     if "tokens" in value:
         bounds = _find_bounds(text, value["tokens"])
@@ -104,7 +104,7 @@ def _convert_text(value: Mapping[str, Any], places: Any, moved: list[str]) -> di
             raise bad(f"{key} {value[key]!r:.80}", f"a list of spans, {SPAN}")
         widened: list[str] = []
         spans = [_find_word_span(text, span, bounds, widened) for span in value[key] or []]
-        moved += [description + hint for description in widened]
+        widened_spans += [description + hint for description in widened]
         try:
             form["tags"] = tags_of(spans, "entity", len(bounds), places.scheme)
         except DataError as error:
@@ -131,7 +131,7 @@ def _find_bounds(text: str, tokens: Any) -> Bounds:
     return bounds
 
 
-def _find_word_span(text: str, span: Any, bounds: Bounds, moved: list[str]) -> Span:
+def _find_word_span(text: str, span: Any, bounds: Bounds, widened_spans: list[str]) -> Span:
     """The words of a span of characters; blanks at its ends do not count."""
     start, end, label = span if isinstance(span, list) and len(span) == 3 else _parse_span_table(span)
     if not (type(start) is type(end) is int and isinstance(label, str) and label and 0 <= start < end <= len(text)):
@@ -147,7 +147,7 @@ def _find_word_span(text: str, span: Any, bounds: Bounds, moved: list[str]) -> S
         raise bad(f"the span {span!r:.80}, {content!r}, which contains no word", SPAN)
     first, last = bounds[indices[0]][0], bounds[indices[-1]][1]
     if (first, last) != (start, end):
-        moved.append(f"{text[start:end]!r} to {text[first:last]!r}")
+        widened_spans.append(f"{text[start:end]!r} to {text[first:last]!r}")
     return Span(label, indices[0], indices[-1] + 1)
 
 

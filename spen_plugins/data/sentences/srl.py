@@ -154,11 +154,13 @@ def _find_layout(path: Path, blocks: list[Block], layout: str | Layout) -> Layou
         line = blocks[0].first
         found = f"{len(blocks[0].rows[0])} columns, {fixed} before the first column of brackets"
         raise DataError(path, line, found, _EXPECTED)
-    found = LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
-    rows = [row for block in blocks for row in block.rows if len(row) > found.predicate]
-    if all(row[found.predicate] not in UNMARKED for row in rows):
-        raise DataError(path, blocks[0].first, f"no '-' in the column of predicates, {found.predicate + 1}", _EXPECTED)
-    return found
+    detected_layout = LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
+    rows = [row for block in blocks for row in block.rows if len(row) > detected_layout.predicate]
+    if all(row[detected_layout.predicate] not in UNMARKED for row in rows):
+        raise DataError(
+            path, blocks[0].first, f"no '-' in the column of predicates, {detected_layout.predicate + 1}", _EXPECTED
+        )
+    return detected_layout
 
 
 def _count_fixed(row: list[str]) -> int:
@@ -186,8 +188,10 @@ def _make_sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sen
     for k, predicate in enumerate(predicates):
         tags = _read_tags(path, block, columns.brackets + k, predicate) if count else None
         row = rows[predicate]
-        found = (None if i is None or row[i] in (*UNMARKED, "*") else row[i] for i in (columns.roleset, columns.pos))
-        propositions.append(Proposition(predicate, row[columns.predicate], tags, *found))
+        roleset_and_pos = (
+            None if i is None or row[i] in (*UNMARKED, "*") else row[i] for i in (columns.roleset, columns.pos)
+        )
+        propositions.append(Proposition(predicate, row[columns.predicate], tags, *roleset_and_pos))
     return Sentence(tuple(row[columns.word] for row in rows), tuple(propositions), block.name)
 
 

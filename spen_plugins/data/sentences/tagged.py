@@ -185,10 +185,10 @@ def _find_format(format_name: str, path: Path, columns: Sequence[int | str]) -> 
 
 
 def _read_json(places: Any, path: Path, gold: bool, name: str) -> TagFile:
-    moved: list[str] = []
+    widened_spans: list[str] = []
 
     def make(item: Any) -> TaggedSentence:
-        sentence = parse_tagged(own_form(item, places, moved), places.scheme, places.columns or None)
+        sentence = parse_tagged(own_form(item, places, widened_spans), places.scheme, places.columns or None)
         missing = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
         if gold and missing:
             keys = f" in the keys {', '.join(map(str, item))}" if isinstance(item, Mapping) else ""
@@ -200,8 +200,8 @@ def _read_json(places: Any, path: Path, gold: bool, name: str) -> TagFile:
     else:
         lines = read_json_lines(path, FORM, make)
         sentences = [replace(sentence, lines=(number,) * len(sentence.words)) for number, sentence in lines]
-    spans = f"{len(moved):,} spans were" if len(moved) > 1 else "1 span was"
-    warning = f"; warning: {spans} widened to word boundaries, such as {moved[0]}" if moved else ""
+    spans = f"{len(widened_spans):,} spans were" if len(widened_spans) > 1 else "1 span was"
+    warning = f"; warning: {spans} widened to word boundaries, such as {widened_spans[0]}" if widened_spans else ""
     return TagFile(sentences, FORMATS[name].name, warning)
 
 

@@ -91,7 +91,7 @@ class Columns:
         labels: label names, in the order of the output.
         classes: name of the hierarchical attribute, if labels are its paths.
         drop: unused attributes.
-        apart: if true, labels are not attributes: a table has them as sets.
+        has_sets: if true, labels are not attributes: a table has them as sets.
         listed: if true, these sets come from a column of lists.
         sparse: if true, real features are mostly 0, and an example lists those that are not.
         label_values: name -> the two values of a label, if they are not 0 and 1 and the files' headers don't have them.
@@ -101,7 +101,7 @@ class Columns:
     labels: tuple[str, ...]
     classes: str | None = None
     drop: tuple[str, ...] = ()
-    apart: bool = False
+    has_sets: bool = False
     sparse: bool = False
     label_values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     listed: bool = False
@@ -116,13 +116,13 @@ class Columns:
         """
         drop = list(dict.fromkeys([*drop, *table.keys]))
         label_names, classes = find_label_columns(table, labels)
-        is_apart = table.sets is not None
-        label_attributes = {classes} if classes is not None else set() if is_apart else {*label_names}
+        has_sets = table.sets is not None
+        label_attributes = {classes} if classes is not None else set() if has_sets else {*label_names}
         _check_dropped(table, drop, label_attributes)
         features = _choose_features(table, {*label_attributes, *drop})
         if root and classes is None:
             raise ConfigError(f"task.root: {table.path} has no hierarchical attribute; remove the key")
-        is_sparse = is_apart and table.density < SPARSE and not all(features.values())
+        is_sparse = has_sets and table.density < SPARSE and not all(features.values())
         label_values = {}
         if classes is None and table.format != "ARFF":  # an ARFF header has them
             label_values = {
@@ -131,7 +131,7 @@ class Columns:
                 if a.name in label_attributes and a.values not in ((), BINARY)
             }
         names = (ROOT, *label_names) if root else label_names
-        return cls(features, names, classes, tuple(drop), is_apart, is_sparse, label_values, table.listed)
+        return cls(features, names, classes, tuple(drop), has_sets, is_sparse, label_values, table.listed)
 
     @cached_property
     def names(self) -> list[str]:
@@ -141,7 +141,7 @@ class Columns:
     @property
     def column_values(self) -> dict[str, tuple[str, ...]]:
         """Features and labels by name, with their values, for readers of formats whose header does not have them."""
-        labels = {} if self.apart or self.classes is not None else dict.fromkeys(self.labels, BINARY)
+        labels = {} if self.has_sets or self.classes is not None else dict.fromkeys(self.labels, BINARY)
         return {**labels, **self.label_values, **self.features}
 
     @cached_property
@@ -211,7 +211,7 @@ class Columns:
         if self.classes is not None and self.classes in names:
             return number_classes(table, self.labels, self.classes)
         missing = [label for label in self.labels if label not in names]
-        if self.apart or self.classes is not None or len(missing) == len(self.labels):
+        if self.has_sets or self.classes is not None or len(missing) == len(self.labels):
             return [None] * len(table)
         if missing:
             raise DataError(table.path, None, f"some labels, but not {missing[0]!r}", "all labels or none")

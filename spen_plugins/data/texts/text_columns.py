@@ -146,9 +146,9 @@ def _find_only_other(names: Sequence[str], candidates: Sequence[str], used: set[
     return numbers[0] if len(numbers) == 1 else 0
 
 
-def named_as(names: Sequence[str], wanted: Sequence[str]) -> str:
-    """The first name that is one of `wanted`, in any case; "" without one."""
-    return next((name for name in names if name.casefold() in wanted), "")
+def named_as(names: Sequence[str], allowed_names: Sequence[str]) -> str:
+    """The first name that is one of `allowed_names`, in any case; "" without one."""
+    return next((name for name in names if name.casefold() in allowed_names), "")
 
 
 def find_places(column: int | str | Sequence[str], names: Sequence[str]) -> set[int]:

@@ -33,22 +33,22 @@ def select_below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(prefix + ".")}
 
 
-def copy_tensors(saved: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
+def copy_tensors(saved: Mapping[str, Tensor], targets: Mapping[str, Tensor], run: Path) -> None:
     """Copy saved tensors into a model's tensors."""
-    missing, extra = sorted(wanted.keys() - saved.keys()), sorted(saved.keys() - wanted.keys())
+    missing, extra = sorted(targets.keys() - saved.keys()), sorted(saved.keys() - targets.keys())
     shapes = [
-        f"{name} {tuple(saved[name].shape)} instead of {tuple(wanted[name].shape)}"
-        for name in wanted.keys() & saved.keys()
-        if saved[name].shape != wanted[name].shape
+        f"{name} {tuple(saved[name].shape)} instead of {tuple(targets[name].shape)}"
+        for name in targets.keys() & saved.keys()
+        if saved[name].shape != targets[name].shape
     ]
     for problem, names in (("lack", missing), ("have unknown", extra), ("have other shapes:", sorted(shapes))):
         if names:
             suffix = f" and {len(names) - 3} more" if len(names) > 3 else ""
             raise RunError(f"the weights of {run} don't fit this config: they {problem} {', '.join(names[:3])}{suffix}")
     try:
-        for name, tensor in wanted.items():
+        for name, tensor in targets.items():
             check_finite(name, saved[name], tensor.data)
-        for name, tensor in wanted.items():
+        for name, tensor in targets.items():
             tensor.data.copy_(saved[name])
     except ValueError as error:
         raise RunError(f"the weights of {run} don't fit this config: {error}") from None

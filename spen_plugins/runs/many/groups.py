@@ -135,11 +135,11 @@ Groups = Mapping[str, Iterable[RunFolder]]
 """Runs by the name of their group."""
 
 
-def find_selection(groups: Groups, registry: Registry, named: Sequence[str] = ()) -> tuple[str, bool]:
-    """The score that picks the runs' best epochs, and true; if runs differ in it, the first of `named`, and false."""
+def find_selection(groups: Groups, registry: Registry, score_names: Sequence[str] = ()) -> tuple[str, bool]:
+    """The score that picks the runs' best epochs, and true; if runs differ in it, the first of `score_names`, false."""
     scores = {find_run_selection(run, registry): name for name, runs in groups.items() for run in runs}
-    if named and len(scores) > 1:
-        return named[0], False
+    if score_names and len(scores) > 1:
+        return score_names[0], False
     return _find_only_key(scores, "they are selected by", "; name one with --scores"), True
 
 

@@ -106,7 +106,7 @@ def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions)
     """Run the unfinished seeds of planned folders; returns the messages of failed ones by folder."""
     if count_processes() > 1:
         raise ConfigError("found several seeds under torchrun; give one seed=…, or use --jobs without torchrun")
-    console, options = Console(quiet=options.quiet), replace(options, told=set())
+    console, options = Console(quiet=options.quiet), replace(options, printed_texts=set())
     pending, failures = _find_pending(plans, console)
     failures_by_seed: dict[Path, dict[int, str]] = {}
     try:

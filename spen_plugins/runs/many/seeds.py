@@ -71,7 +71,7 @@ def choose_among(runs: Mapping[str, Sequence[RunFolder]], out: Path) -> Choice:
         "standard_error": error,
         "seconds": seconds,
     }
-    score_text = ", ".join(f"{method} {score_estimate.shown(unit)}" for method, score_estimate in estimates.items())
+    score_text = ", ".join(f"{method} {score_estimate.format(unit)}" for method, score_estimate in estimates.items())
     lines = [f"{score} on the validation part: {score_text}", f"chosen: {reason}", f"its best run is {best_run}"]
     return Choice(record, lines)
 
@@ -129,16 +129,16 @@ class Outcome:
     """The result of runs by several methods."""
 
     folder: Path
-    done: list[str]
+    finished_methods: list[str]
     choice: Choice | None
     failures: dict[str, str]
 
     def check(self) -> None:
         """Raise a RunError if a method failed."""
         if self.failures:
-            head = f"chosen among {', '.join(self.done)}; failed: {', '.join(self.failures)}."
+            head = f"chosen among {', '.join(self.finished_methods)}; failed: {', '.join(self.failures)}."
             lines = [f"{method}: {error}" for method, error in self.failures.items()]
-            raise RunError("\n".join([head if self.done else "no method was chosen.", *lines]))
+            raise RunError("\n".join([head if self.finished_methods else "no method was chosen.", *lines]))
 
 
 def run_many(

@@ -36,17 +36,17 @@ class Range(Config):
     """If true, values are whole numbers; they always are if `step` and both ends are."""
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """True if the values are whole numbers."""
         return self.int or (self.step is not None and _are_whole(self))
 
     def ends(self) -> list[str]:
         """The two ends, as text; configs are checked with them."""
-        return [write_value(round(v) if self.whole else v) for v in (self.low, self.high)]
+        return [write_value(round(v) if self.is_whole else v) for v in (self.low, self.high)]
 
     def suggest(self, trial: Trial, name: str) -> str:
         """Draw a value for a trial, as text."""
-        if self.whole:
+        if self.is_whole:
             low, high, step = round(self.low), round(self.high), round(self.step or 1)
             return write_value(trial.suggest_int(name, low, high, step=step, log=self.log))
         return write_value(trial.suggest_float(name, self.low, self.high, step=self.step, log=self.log))

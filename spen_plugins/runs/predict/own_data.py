@@ -26,13 +26,13 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
         raise ConfigError(str(error)) from error
 
 
-def load_own_data(experiment: Experiment, run: RunFolder, instead: str) -> Task:
+def load_own_data(experiment: Experiment, run: RunFolder, remedy: str) -> Task:
     """A run's task with its data, from the files of its config.
 
     Args:
         experiment: the run's experiment.
         run: the run; its facts are those of training.
-        instead: remedy in the message if the files have changed.
+        remedy: remedy in the message if the files have changed.
 
     Raises:
         ConfigError, DataError: the data are missing.
@@ -54,5 +54,5 @@ def load_own_data(experiment: Experiment, run: RunFolder, instead: str) -> Task:
         name for name in recorded_facts.keys() - fitted_facts(task) if recorded_facts[name] != loaded_facts.get(name)
     ]
     if changed_names := changed_files or sorted(changed_facts):
-        raise RunError(f"{', '.join(changed_names)} changed since {run.path} was trained. {instead}")
+        raise RunError(f"{', '.join(changed_names)} changed since {run.path} was trained. {remedy}")
     return task

@@ -193,7 +193,7 @@ def write_mean(
         out, options: as in `average_runs`.
     """
     first = members[0]
-    nets = {member.name: member.experiment.inference_net.table(whole=True) for member in members}
+    nets = {member.name: member.experiment.inference_net.table(with_features=True) for member in members}
     config = {
         "seed": first.experiment.seed,
         "task": candidates[0].experiment.task.table(),

@@ -124,7 +124,7 @@ def _train(
     )
     if accelerator.process_index:  # each process has its own dropout and samples, but all have the same weights
         seed_everything(seed + 1_000_003 * accelerator.process_index)
-    console = Console(options.told, quiet=options.quiet or not accelerator.is_main_process)
+    console = Console(options.printed_texts, quiet=options.quiet or not accelerator.is_main_process)
     afterwards = _write_advice(task, folder, accelerator)
     with Reporter(console, task.selection) as reporter, training(afterwards) as stop:
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}

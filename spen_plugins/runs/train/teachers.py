@@ -43,7 +43,7 @@ def add_teachers(experiment: Experiment, registry: Registry) -> Experiment:
                 f"init.energy: {run.path} is a run of task {task!r}; expected runs of this task, {expected!r}"
             )
         check_alone(node.cls, f"init.energy: {run.path}")
-        nets[name] = parse(registry, "inference_net", node.table(whole=True), f"energy.nets.{name}", source)
+        nets[name] = parse(registry, "inference_net", node.table(with_features=True), f"energy.nets.{name}", source)
     init = experiment.init.model_copy(update={"energy": [str(run.path) for run in runs]})
     return replace(experiment, energy=replace(energy, parts={"nets": nets}), init=init)
 

@@ -61,7 +61,7 @@ def test_a_whole_table_has_the_experiments_features() -> None:
     config = {**CONFIG, "features": NETS["a"]["features"], "inference_net": {"type": "mean", "nets": nets}}
     node = check(config, "test", Registry()).inference_net
     assert "features" not in node.table()["nets"]["a"]
-    assert node.table(whole=True)["nets"]["a"]["features"]["hidden"] == [3]
+    assert node.table(with_features=True)["nets"]["a"]["features"]["hidden"] == [3]
 
 
 def test_the_mean_of_one_net_is_its_distribution() -> None:

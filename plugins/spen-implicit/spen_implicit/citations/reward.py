@@ -16,7 +16,7 @@ class Shape:
     """Numbers of the fields that may begin a citation, and groups of fields of which it should have one each."""
 
     first: tuple[int, ...]
-    whole: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]
 
 
 def reward(y: Tensor, mask: Tensor, votes: Tensor, breaks: Tensor, shape: Shape) -> Tensor:
@@ -44,7 +44,7 @@ def terms(y: Tensor, mask: Tensor, votes: Tensor, breaks: Tensor, shape: Shape) 
     starts = y[:, :, 0] + (current * (1 - previous)).sum(2)
     present = starts.clamp(max=1)
     pieces, fields = starts.sum(-1), present.sum(-1)
-    groups = [starts[..., list(group)].sum(-1).clamp(max=1) for group in shape.whole]
+    groups = [starts[..., list(group)].sum(-1).clamp(max=1) for group in shape.groups]
     ones = torch.ones_like(words)  # for a task without these fields
     return {
         "words": _compute_share(words, covered),

@@ -68,7 +68,7 @@ class Form(ABC):
 
     @abstractmethod
     def scores(
-        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
+        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, parses: Trees
     ) -> list[list[float]]:
         """Calibrated probabilities of these decisions for each sentence."""
 
@@ -131,7 +131,7 @@ class TagForm(Form):
         return tagging.decisions(replace(proposal, chosen=self.decode(proposal)), batch)
 
     def scores(
-        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
+        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, parses: Trees
     ) -> list[list[float]]:
         decoded = replace(proposal, chosen=self.decode(proposal))
         return [prediction["scores"] for prediction in tagging.predictions(decoded, batch, batch.examples)]
@@ -217,11 +217,11 @@ class SpanForm(Form):
         return sp.Decisions("spans", sp.LabelConfidences(np.array(p)), np.array(is_right, dtype=bool))
 
     def scores(
-        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, found: Trees
+        self, tagging: sp.Tagging, proposal: sp.Proposal, batch: SentenceBatch, parses: Trees
     ) -> list[list[float]]:
         return [
             rounded(sp.LabelConfidences(np.array(p)).at(tagging.temperature))
-            for p in self._find_posteriors(proposal, found)
+            for p in self._find_posteriors(proposal, parses)
         ]
 
     def _find_posteriors(self, proposal: sp.Proposal, parses: Trees) -> list[list[float]]:

@@ -36,9 +36,9 @@ _TOKENS: dict[str, tuple[str, str, Callable[[Token], Any]]] = {
 """Column -> the attribute that a component must assign, the kind, and a function that returns a token's value."""
 
 
-def list_columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Column]:
+def list_columns(nlp: Language, names: Sequence[str] | None = None) -> dict[str, Column]:
     """The columns by name, of all attributes that a pipeline's components declare to assign, as in spaCy's
-    `analyze_pipes`, except those that our runs do not set: all columns, or those in `wanted`. `ConfigError` if one of
+    `analyze_pipes`, except those that our runs do not set: all columns, or those in `names`. `ConfigError` if one of
     these does not exist."""
     assigned: set[str] = set()
     for name, component in nlp.pipeline:
@@ -47,12 +47,12 @@ def list_columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str
     for attribute in sorted(assigned - {"doc._.srl", "doc._.spen_energy"}):
         if attribute.startswith("doc._."):
             columns[attribute.removeprefix("doc._.")] = Column("json", attrgetter(attribute.removeprefix("doc.")))
-    for name in wanted or ():
+    for name in names or ():
         if name not in columns:
             raise ConfigError(
                 f"--columns: found {name!r};{did_you_mean(name, columns)} this pipeline sets {', '.join(columns)}"
             )
-    return columns if wanted is None else {name: columns[name] for name in wanted}
+    return columns if names is None else {name: columns[name] for name in names}
 
 
 def _list_token_columns(assigned: set[str]) -> dict[str, Column]:

@@ -15,17 +15,17 @@ SUFFIXES |= {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parque
 
 
 def find_sources(
-    named: Sequence[str], kind: str | None = None, out: Path | None = None
+    inputs: Sequence[str], kind: str | None = None, out: Path | None = None
 ) -> tuple[str, list[Source], list[Path]]:
     """The format and the files of the input, in order, and the files of unknown formats in its folders.
 
-    `named` are files, folders with all below them, and patterns. The format is `kind`, or that of the suffixes. The
+    `inputs` are files, folders with all below them, and patterns. The format is `kind`, or that of the suffixes. The
     folder `out` is no input. `ConfigError` if a file does not exist, or the files have several formats or an unknown
     one.
     """
     kinds: dict[Path, str] = {}
     skipped: dict[Path, None] = {}
-    for name in named:
+    for name in inputs:
         is_folder = Path(name).expanduser().is_dir()
         paths = _list_files(Path(name).expanduser()) if is_folder else _expand_name(name, out)
         for path in paths:

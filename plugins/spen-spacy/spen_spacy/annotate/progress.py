@@ -70,14 +70,14 @@ def _describe(documents: int, words: int, seconds: float) -> str:
     return f"{documents:,} documents, {words:,} words in {seconds:.0f} s ({words / seconds:,.0f} per second)"
 
 
-def print_shards(done: Generator[Done, None, None], job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+def print_shards(steps: Generator[Done, None, None], job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
     """Yields an engine's steps, in any order, prints each JSON shard once all before it are printed, and removes its
     file. `OSError` if standard output is closed."""
     finished: set[int] = set()
     remaining = list(reversed(shards))
     failed = 0
-    with closing(done):
-        for step in done:
+    with closing(steps):
+        for step in steps:
             if step.is_last and not step.failure:
                 finished.add(step.number)
             while remaining and remaining[-1].number in finished:

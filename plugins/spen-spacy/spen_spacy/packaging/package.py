@@ -89,7 +89,7 @@ def make_pipeline(
 def write_pipeline(
     nlp: spacy.Language,
     components: Sequence[Component],
-    own: dict[str, Any],
+    meta_entries: dict[str, Any],
     folder: Path,
     half: bool,
     keep_energy: bool,
@@ -98,8 +98,8 @@ def write_pipeline(
     """Writes the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked.
 
     A pretrained encoder that several models hold is stored once, in the folder `encoders`; energies that prediction
-    does not use are left out unless `keep_energy`. `own` are entries of meta.json: `lang`, `name`, `version`, `license`
-    and others of spaCy's; `installed` are names of models, by component, as a plugin registers them.
+    does not use are left out unless `keep_energy`. `meta_entries` are `lang`, `name`, `version`, `license` and others
+    of spaCy's; `installed` are names of models, by component, as a plugin registers them.
     """
     nlp.to_disk(folder, exclude=[component.name for component in components])
     configs = []
@@ -115,9 +115,11 @@ def write_pipeline(
             _write_json(run.config(), folder / "training" / f"{component.name}-{part}.json")
     _forget_runs(folder / "config.cfg", components, installed or {})
     extra = {"performance": performance(components), "requirements": requirements(configs, sp.Registry())}
-    meta = {**nlp.meta, **own, **extra, "sources": sources(components)}
+    meta = {**nlp.meta, **meta_entries, **extra, "sources": sources(components)}
     _write_json(meta, folder / "meta.json")
-    (folder / "README.md").write_text(card(meta, f"{own['lang']}_{own['name']}", components), encoding="utf-8")
+    (folder / "README.md").write_text(
+        card(meta, f"{meta_entries['lang']}_{meta_entries['name']}", components), encoding="utf-8"
+    )
 
 
 def _write_json(value: Any, path: Path) -> None:

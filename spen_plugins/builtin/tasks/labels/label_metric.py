@@ -24,7 +24,7 @@ class LabelMetric(Metric):
     Args:
         decoder: the decoder of label sets; None: the threshold 0.5.
         average_precision: if true, also computes `micro_ap`, which sorts all probabilities (27 ms for 1472 x 159).
-        at: each k for which `details` scores the k likeliest labels.
+        cutoffs: each k for which `details` scores the k likeliest labels.
         forest: the labels' hierarchy; predictions that are incoherent with it are counted.
         selection: the score of `ratios`.
 
@@ -36,11 +36,11 @@ class LabelMetric(Metric):
         self,
         decoder: LabelDecoder | None = None,
         average_precision: bool = False,
-        at: Sequence[int] = (1, 3, 5),
+        cutoffs: Sequence[int] = (1, 3, 5),
         forest: Forest | None = None,
         selection: Selection = "example_f1",
     ) -> None:
-        self.decoder, self.average_precision, self.at = decoder or LabelDecoder(), average_precision, at
+        self.decoder, self.average_precision, self.cutoffs = decoder or LabelDecoder(), average_precision, cutoffs
         self.forest, self.selection, self.law = forest, selection, ""
         self._dependent: list[Proposal] = []
         self._probabilities: list[Tensor] = []
@@ -88,7 +88,7 @@ class LabelMetric(Metric):
         p, gold = self.collected()
         precisions = {"example_ap": average_precision(p, gold), "label_ap": average_precision(p.T, gold.T)}
         scores = {name: value for name, value in precisions.items() if value is not None}
-        return {**scores, "ranking": at_k(p, gold, self.at)}
+        return {**scores, "ranking": at_k(p, gold, self.cutoffs)}
 
     def ratios(self) -> tuple[Tensor, Tensor] | None:
         """Each example's part of the selection score; None for macro F1."""

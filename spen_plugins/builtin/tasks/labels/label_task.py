@@ -200,8 +200,8 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         p = marginals(proposal).cpu()
         predicted = self.decode(proposal)[:, 0].cpu()
         sizes = predicted.sum(1).long()
-        shown = p.shape[1] if self.shown is None else self.shown
-        count = min(max(shown, int(sizes.max())), p.shape[1])
+        limit = p.shape[1] if self.shown is None else self.shown
+        count = min(max(limit, int(sizes.max())), p.shape[1])
         label = (p + predicted).topk(count, dim=1).indices  # predicted ones come first, whatever their probability
         value = p.gather(1, label)
         calibrated = LabelConfidences(value.numpy()).at(self.temperature)
@@ -209,7 +209,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         return [
             {
                 "labels": [names[i] for i in order[:n]],
-                "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, shown)], values, strict=False)},
+                "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, limit)], values, strict=False)},
             }
             for order, values, n in zip(label.tolist(), calibrated.tolist(), sizes.tolist(), strict=True)
         ]

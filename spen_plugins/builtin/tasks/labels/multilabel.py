@@ -154,7 +154,7 @@ class MultiLabel(VectorParts, TakesMatrices):
             "classes": c.classes,
             "features": [[name, list(values)] for name, values in c.features.items()],
             "drop": list(c.drop),
-            "apart": c.apart,
+            "apart": c.has_sets,
             "sparse": c.sparse,
             **({"listed": True} if c.listed else {}),
             "scaling": None if self.scaling is None else self.scaling.facts(),
@@ -165,7 +165,7 @@ class MultiLabel(VectorParts, TakesMatrices):
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         features = {name: tuple(values) for name, values in facts["features"]}
-        flags = {"apart": facts["apart"], "sparse": facts["sparse"], "listed": facts.get("listed", False)}
+        flags = {"has_sets": facts["apart"], "sparse": facts["sparse"], "listed": facts.get("listed", False)}
         label_values = {name: tuple(values) for name, values in facts.get("label_values", ())}
         labels, drop = tuple(listed(facts, "labels")), tuple(listed(facts, "drop"))
         self._set_columns(Columns(features, labels, facts["classes"], drop, **flags, label_values=label_values))

@@ -226,7 +226,7 @@ class VectorParts(LabelTask):
         real = int(self.columns.real.sum())
         kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
         note = f"read {files}; {self.inputs.size} features ({kinds}); {self._name_labels()}"
-        if self.columns.apart and not self.columns.listed:
+        if self.columns.has_sets and not self.columns.listed:
             return note
         names = list(self.columns.features)
         first_names = ", ".join(names[:10]) + ", …" * (len(names) > 10)
