@@ -48,7 +48,7 @@ def test_both_nets_and_their_differences(compound):
     task = load_task(compound, Registry())
     gold = Counter(tag for example in task.part("validation") for tag in example.names)
     tokens = gold.total()
-    assert comparison.what == "accuracy on the validation part"
+    assert comparison.title == "accuracy on the validation part"
     assert comparison.test_time == pytest.approx(compound.metrics()["validation"]["accuracy"])
     assert comparison.cost_augmented == pytest.approx((tokens - gold["NOUN"]) / tokens)
     predicted = sp.load(compound.path).predict_examples(task.part("validation"))
@@ -65,7 +65,7 @@ def test_a_file_stands_for_the_validation_part(compound, tmp_path):
     path = tmp_path / "two.txt"
     path.write_text("the DET\nbooks NOUN\n\nshe PRON\nreads VERB\n")
     comparison = compare_nets(compound, str(path))
-    assert comparison.what == f"accuracy on {path}" and comparison.cost_augmented == 0.75
+    assert comparison.title == f"accuracy on {path}" and comparison.cost_augmented == 0.75
     output = spen("cost-net", compound.path, path, "--top", "3").stdout
     assert output.startswith("| score | A | F | A − F |") and "| 75.00 |" in output
     path.write_text("the\nbooks\n")

@@ -278,7 +278,7 @@ def test_unknown_names_and_other_tasks_are_errors(tmp_path, pair):
     groups = read_groups(pair)
     for options, message in (
         ({"scores": ["example_f2"]}, r"no run has a score 'example_f2'\. Did you mean 'example_f1'"),
-        ({"against": ["their"]}, r"unknown group 'their'\. Did you mean 'theirs'"),
+        ({"baselines": ["their"]}, r"unknown group 'their'\. Did you mean 'theirs'"),
         ({"part": "train"}, "no scores on train; it has: validation, test"),
     ):
         with pytest.raises(ConfigError, match=message):
