@@ -119,7 +119,7 @@ def test_broken_bio_is_found():
     rows = {"B-A0 I-A0 B-V": False, "I-A0 B-V": True, "B-A0 I-A1": True, "O I-A1 O": True, "B-A0 B-A0 O": False}
     tags, lengths = index_tags(*rows)
     inside = np.arange(tags.shape[1]) < lengths[:, None]
-    assert SrlMetric(TAGS, lambda proposal: proposal.mode).find_broken(tags, inside, "bio").tolist() == [*rows.values()]
+    assert SrlMetric(TAGS, lambda proposal: proposal.mode).find_broken(tags, inside).tolist() == [*rows.values()]
 
 
 def test_padding_is_ignored():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,47 +18,21 @@ from spen_plugins.spaces.paths import is_possible
 from spen_plugins.task import Metric
 
 
-class Labelled(NamedTuple):
-    """The examples of a batch that have gold, with the net's and the decoded tags.
-
-    Attributes:
-        examples: the examples.
-        rows: their rows in the batch.
-        proposal: the net's, for the whole batch.
-        best, gold: index of the decoded and of the gold tag at each token, `(example, token)`; gold is -1 if it is not
-            in the training part.
-        inside: true on tokens, false on padding.
-        lengths: number of tokens, `(example,)`.
-    """
-
-    examples: Sequence[Any]
-    rows: np.ndarray
-    proposal: Proposal
-    best: np.ndarray
-    gold: np.ndarray
-    inside: np.ndarray
-    lengths: np.ndarray
-
-    @property
-    def likely(self) -> np.ndarray:
-        """Index of the most probable tag at each token, before decoding, `(example, token)`."""
-        return _find_best_tags(self.proposal.mean, self.rows)
-
-
 class SequenceMetric(Metric):
     """Token accuracy; subclasses count further scores in `add`.
 
     Args:
         tags: the tags' names.
         decode: the task's decoding, so that reported outputs are scored.
+        scheme: the scheme that the most probable tag at each token may break, before decoding; None: there is none.
     """
 
     example_name = "sentence"
     """Name of an example, for errors."""
 
-    def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
+    def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor], scheme: str | None = None) -> None:
         self._tags = np.array(tags, dtype=object)
-        self._decode = decode
+        self._decode, self._scheme, self._broken_count = decode, scheme, 0
         self._right_count = self._token_count = self._example_count = 0
         self._ratios: list[Tensor] = []
 
@@ -76,20 +50,27 @@ class SequenceMetric(Metric):
         self._example_count += len(rows)
         self._token_count += int(is_token.sum())
         self._right_count += int(((best == gold) & is_token).sum())
-        pairs = self.add(Labelled(examples, rows, proposal, best, gold, is_token, is_token.sum(1)))
+        if self._scheme is not None:
+            likely = _find_best_tags(proposal.mean, rows)
+            self._broken_count += int(self.find_broken(likely, is_token).sum())
+        pairs = self.add(examples, best, gold, is_token)
         self._ratios[-1][rows] = torch.from_numpy(np.asarray(pairs)).double()
 
     @abstractmethod
-    def add(self, batch: Labelled) -> np.ndarray | Sequence[tuple[int, int]]:
-        """Counts the labelled examples of a batch.
+    def add(
+        self, examples: Sequence[Any], best: np.ndarray, gold: np.ndarray, inside: np.ndarray
+    ) -> np.ndarray | Sequence[tuple[int, int]]:
+        """Counts examples with gold; `best`, `gold`: indices of the decoded and of the gold tag at each token,
+        `(example, token)`, -1 for gold that is not in the training part; `inside` is true on tokens.
 
         Returns:
             Numerator and denominator of the selection score for each of them, `(example, 2)`.
         """
 
-    def find_broken(self, tags: np.ndarray, inside: np.ndarray, scheme: str) -> np.ndarray:
-        """True where tag indices `(example, token)` break a scheme, `(example,)`."""
-        links = (torch.where(allowed, 0.0, -torch.inf) for allowed in allowed_transitions(self._tags.tolist(), scheme))
+    def find_broken(self, tags: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """True where tag indices `(example, token)` break the scheme, `(example,)`."""
+        allowed = allowed_transitions(self._tags.tolist(), self._scheme)
+        links = (torch.where(links, 0.0, -torch.inf) for links in allowed)
         return ~is_possible(torch.from_numpy(tags), torch.from_numpy(inside), *links).numpy()
 
     def ratios(self) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from spen_plugins.builtin.tasks.sequence_metric import Labelled, SequenceMetric
+from spen_plugins.builtin.tasks.sequence_metric import SequenceMetric
 from spen_plugins.data.sentences.srl import KINDS, kind_of
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, find_arguments
 from spen_plugins.sentences.batches import Entry
@@ -54,26 +54,26 @@ class SrlMetric(SequenceMetric):
     example_name = "predicate"
 
     def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
-        super().__init__(tags, decode)
+        super().__init__(tags, decode, "bio")
         self._table = SpanTable(tags)
         self._spans = SpanCounts()
         self._kinds: dict[str, SpanCounts] = {}
         self._sums: Counter[str] = Counter()
 
-    def add(self, batch: Labelled) -> list[tuple[int, int]]:
+    def add(
+        self, examples: Sequence[Any], best: np.ndarray, gold: np.ndarray, inside: np.ndarray
+    ) -> list[tuple[int, int]]:
         """Twice the right arguments, and predicted plus gold ones, per predicate; span F1 is their sums' ratio."""
-        pairs = []
-        for predicted, example in zip(self._table.arguments(batch.best, batch.lengths), batch.examples, strict=True):
+        lengths, pairs = inside.sum(1), []
+        for predicted, example in zip(self._table.arguments(best, lengths), examples, strict=True):
             right_count = self._spans.add(predicted, example.arguments)
             kind = kind_of(example.pos)
             if kind is not None:
                 self._kinds.setdefault(kind, SpanCounts()).add(predicted, example.arguments)
             pairs.append((2 * right_count, len(predicted) + len(example.arguments)))
-        gold = np.maximum(batch.gold, 0)
         self._sums.update(
-            repeats=int(self._table.repeats_core(batch.best, batch.lengths).sum()),
-            repeats_gold=int(self._table.repeats_core(gold, batch.lengths).sum()),
-            broken=int(self.find_broken(batch.likely, batch.inside, "bio").sum()),
+            repeats=int(self._table.repeats_core(best, lengths).sum()),
+            repeats_gold=int(self._table.repeats_core(np.maximum(gold, 0), lengths).sum()),
         )
         return pairs
 
@@ -88,7 +88,7 @@ class SrlMetric(SequenceMetric):
             "exact_match": self._spans.exact_match(),
             "ucr": self._sums["repeats"] / n,
             "ucr_gold": self._sums["repeats_gold"] / n,
-            "invalid_bio": self._sums["broken"] / n,
+            "invalid_bio": self._broken_count / n,
             "accuracy": accuracy,
             "roles": roles,
         }

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from spen_plugins.builtin.tasks.sequence_metric import Labelled, SequenceMetric
+from spen_plugins.builtin.tasks.sequence_metric import SequenceMetric
 from spen_plugins.scores.spans import SpanCounts, chunks, strict_spans
 from spen_plugins.spaces import Proposal
 
@@ -37,14 +37,14 @@ class TagMetric(SequenceMetric):
         super().__init__(tags, decode)
         self._counts = SpanCounts()
 
-    def add(self, batch: Labelled) -> np.ndarray:
+    def add(self, examples: Sequence[Any], best: np.ndarray, gold: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Right tokens and all tokens of each sentence: accuracy is the ratio of their sums."""
-        is_right = (batch.best == batch.gold) & batch.inside
-        self._counts.right.update(self._tags[batch.best[is_right]])
-        self._counts.predicted.update(self._tags[batch.best[batch.inside]])
-        for example in batch.examples:
+        is_right = (best == gold) & inside
+        self._counts.right.update(self._tags[best[is_right]])
+        self._counts.predicted.update(self._tags[best[inside]])
+        for example in examples:
             self._counts.gold.update(example.names)
-        return np.stack([is_right.sum(1), batch.lengths], 1)
+        return np.stack([is_right.sum(1), inside.sum(1)], 1)
 
     def compute(self) -> dict[str, Any]:
         return {"accuracy": self.accuracy(), "tags": self._counts.table()}
@@ -57,18 +57,18 @@ class SpanMetric(SequenceMetric):
     def __init__(
         self, tags: Sequence[str], decode: Callable[[Proposal], Tensor], encoding: Literal["bio", "bioes"]
     ) -> None:
-        super().__init__(tags, decode)
+        super().__init__(tags, decode, encoding)
         self._encoding = encoding
         self._strict, self._conlleval = SpanCounts(), SpanCounts()
-        self._invalid = 0
 
-    def add(self, batch: Labelled) -> list[tuple[int, int]]:
+    def add(
+        self, examples: Sequence[Any], best: np.ndarray, gold: np.ndarray, inside: np.ndarray
+    ) -> list[tuple[int, int]]:
         """Twice the right spans, and predicted plus gold ones, per sentence: F1 is the ratio of their sums."""
-        self._invalid += int(self.find_broken(batch.likely, batch.inside, self._encoding).sum())
-        sentences = [tags[:n] for tags, n in zip(self._tags[batch.best].tolist(), batch.lengths, strict=True)]
+        sentences = [tags[:n] for tags, n in zip(self._tags[best].tolist(), inside.sum(1), strict=True)]
         pairs = []
         span_lists = strict_spans(sentences, self._encoding)
-        for tags, spans, example in zip(sentences, span_lists, batch.examples, strict=True):
+        for tags, spans, example in zip(sentences, span_lists, examples, strict=True):
             self._conlleval.add(chunks(tags), example.spans)
             pairs.append((2 * self._strict.add(spans, example.spans), len(spans) + len(example.spans)))
         return pairs
@@ -83,6 +83,6 @@ class SpanMetric(SequenceMetric):
             "conlleval_f1": self._conlleval.overall()[2],
             "exact_match": self._strict.exact_match(),
             "accuracy": accuracy,
-            "invalid": self._invalid / self._example_count,
+            "invalid": self._broken_count / self._example_count,
             "types": self._strict.table(),
         }
