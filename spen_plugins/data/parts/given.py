@@ -12,9 +12,10 @@ import numpy as np
 
 from spen_plugins.data.equal_inputs import describe_repeats, number_inputs, shared_inputs
 from spen_plugins.data.parts.stratification import carve
+from spen_plugins.data.tables.label_columns import number_labels
 from spen_plugins.data.tables.matrix import Matrix, is_matrix
 from spen_plugins.data.tables.table_columns import Columns
-from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.task import PARTS
 
 T = TypeVar("T")
@@ -134,15 +135,12 @@ def _number_named_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str,
     labels = sorted({name for names in outputs["train"] for name in names})
     if not labels:
         raise DataError("the labels of train", None, "no label in any row", "at least one")
-    numbers = {name: i for i, name in enumerate(labels)}
-    for part, values in outputs.items():
-        for row, names in enumerate(values):
-            for name in names:
-                if name not in numbers:
-                    expected = f"one of the {len(labels)} labels of the training part.{did_you_mean(name, labels)}"
-                    raise DataError(f"the labels of {part}, row {row}", None, f"label {name!r}", expected)
+    numbers, known = {name: i for i, name in enumerate(labels)}, f"{len(labels)} labels of the training part"
     return labels, {
-        part: [np.array(sorted({numbers[name] for name in names}), dtype=np.int32) for names in values]
+        part: [
+            number_labels(names, numbers, f"the labels of {part}, row {row}", None, known)
+            for row, names in enumerate(values)
+        ]
         for part, values in outputs.items()
     }
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.table import Table
 from spen_plugins.data.text import read_lines
@@ -70,6 +72,17 @@ def _parse_xml_names(path: str | Path, text: str) -> list[str]:
     if not names:
         raise DataError(path, None, "no label", expected)
     return names
+
+
+def number_labels(
+    names: Iterable[str], numbers: Mapping[str, int], source: object, line: int | None, known: str
+) -> np.ndarray:
+    """Numbers of an example's labels, sorted, int32; a DataError if one is not among the `known`, as in "3 labels"."""
+    names = list(names)
+    for name in names:
+        if name not in numbers:
+            raise DataError(source, line, f"label {name!r}", f"one of the {known}.{did_you_mean(name, numbers)}")
+    return np.array(sorted({numbers[name] for name in names}), dtype=np.int32)
 
 
 def label_sets(tables: Iterable[Table]) -> list[str]:

@@ -10,24 +10,11 @@ import numpy as np
 
 from spen_plugins.data.table import BINARY, Ragged, Table, true_value
 from spen_plugins.data.tables.arff import class_sets
-from spen_plugins.data.tables.label_columns import find_label_columns
+from spen_plugins.data.tables.label_columns import find_label_columns, number_labels
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 
 ROOT = "root"
 """Name of a hierarchy's root, if it is a label."""
-
-
-def number_sets(table: Table, labels: Sequence[str]) -> list[np.ndarray | None]:
-    """Label numbers of each row of a table with sets of names."""
-    numbers = {label: i for i, label in enumerate(labels)}
-    rows: list[np.ndarray | None] = []
-    for line, names in zip(table.line, table.sets or (), strict=True):
-        unknown = next((name for name in names or () if name not in numbers), None)
-        if unknown is not None:
-            expected = f"one of the {len(numbers)} labels of the training file.{did_you_mean(unknown, numbers)}"
-            raise DataError(table.path, line, f"label {unknown!r}", expected)
-        rows.append(None if names is None else np.array(sorted({numbers[name] for name in names}), dtype=np.int32))
-    return rows
 
 
 def number_classes(table: Table, labels: Sequence[str], classes: str) -> list[np.ndarray | None]:
@@ -206,7 +193,12 @@ class Columns:
     def gold(self, table: Table) -> list[np.ndarray | None]:
         """Label numbers of each row; None without gold."""
         if table.sets is not None:
-            return number_sets(table, self.labels)
+            numbers = {label: i for i, label in enumerate(self.labels)}
+            known = f"{len(numbers)} labels of the training file"
+            return [
+                None if row is None else number_labels(row, numbers, table.path, line, known)
+                for line, row in zip(table.line, table.sets, strict=True)
+            ]
         names = {a.name for a in table.attributes}
         if self.classes is not None and self.classes in names:
             return number_classes(table, self.labels, self.classes)

@@ -127,20 +127,20 @@ class TextLabels(TextParts, TakesRules, ReadsText):
             return Example(item["text"], None)
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise DataError("item", None, f"labels {names!r:.80}", 'a list of label names, as in ["a", "b"]')
-        return Example(item["text"], self._labels.indices(names, "item", None))
+        return Example(item["text"], self._number_labels(names, "item", None))
 
     def facts(self) -> dict[str, Any]:
         return {
             "words": list(self.inputs.words),
             "labels": self.space.labels,
-            "numbered": self._labels.numbered,
+            "numbered": self._label_file is not None,
             "unspaced": self._unspaced,
             **self.label_facts(),
             "split": self._split,
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._set_labels(listed(facts, "labels"), facts["numbered"])
+        self._set_labels(listed(facts, "labels"), self.config.labels if facts["numbered"] else None)
         self._unspaced = facts["unspaced"]
         self.inputs = TextInputs(listed(facts, "words"))
         self.restore_labels(facts)

@@ -21,12 +21,12 @@ from spen_plugins.data.equal_inputs import digest, shared_inputs, warn_of_shared
 from spen_plugins.data.parts.file_parts import named_files, stays_on_disk
 from spen_plugins.data.parts.gold import needs_memory
 from spen_plugins.data.tables.label_cells import SEPARATOR, joined_label
-from spen_plugins.data.tables.label_columns import lists_names, read_names
+from spen_plugins.data.tables.label_columns import lists_names, number_labels, read_names
 from spen_plugins.data.text import sha256
 from spen_plugins.data.texts.labelled_texts import TextFile, read_texts
 from spen_plugins.data.texts.text_columns import Layout, Row
 from spen_plugins.data.texts.words import is_unspaced, words_of
-from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import TextInputs
 
@@ -43,37 +43,6 @@ class Example:
     """The weight of its loss."""
 
 
-class KnownLabels:
-    """Indices of labels by their names, and for a file of names also by their numbers in it.
-
-    Args:
-        names: all labels, in order.
-        numbered: if true, a label may be given by its number, from 0.
-
-    Attributes:
-        places: name or number of a label -> its index.
-    """
-
-    def __init__(self, names: Sequence[str], numbered: bool = False) -> None:
-        self.names, self.numbered = list(names), numbered
-        self.places = {str(i): i for i in range(len(self.names))} if numbered else {}
-        self.places.update({name: i for i, name in enumerate(self.names)})
-
-    def indices(self, names: Iterable[str], path: object, line: int | None) -> np.ndarray:
-        """Indices of the labels of a text, sorted.
-
-        Raises:
-            DataError: a label is unknown; with file and line.
-        """
-        names = list(names)
-        for name in names:
-            if name not in self.places:
-                expected = f"one of the {len(self.names)} known labels{', or its number' * self.numbered}"
-                hint = did_you_mean(name, self.names)
-                raise DataError(path, line, f"label {name!r}", f"{expected}.{hint}")
-        return np.array(sorted({self.places[name] for name in names}), dtype=np.int32)
-
-
 class TextParts(LabelTask):
     """Texts with label sets, and their known words and labels."""
 
@@ -84,7 +53,7 @@ class TextParts(LabelTask):
         super().__init__(config)
         self._index: Index | None = None  # of a training part on disk
         self._unspaced = False  # true if the training texts are in such a script
-        self._labels = KnownLabels([])
+        self._label_numbers: dict[str, int] = {}  # by name, and by number in a file of names
         self._label_file: str | None = None  # the file of label names in the setting `labels`
         for name in ("text", "labels"):
             column = getattr(config, name)
@@ -115,7 +84,7 @@ class TextParts(LabelTask):
             self._check_parts()
             counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         else:
-            self._check_parts({self._labels.places[name] for name in self._index.values["labels"]})
+            self._check_parts({self._label_numbers[name] for name in self._index.values["labels"]})
             counts = Counter(dict(zip(self._index.values["words"], self._index.counts["words"].tolist(), strict=True)))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
@@ -152,14 +121,14 @@ class TextParts(LabelTask):
         names = {key: name for key, name in named_files(c).items() if key != "split"}
         paths = {key: locate(name) for key, name in names.items()}
         if lists_names(c.labels):
-            self._set_labels(read_names(locate(c.labels)), numbered=True)
+            self._set_labels(read_names(locate(c.labels)), c.labels)
             self._files[c.labels] = sha256(locate(c.labels))
         on_disk = stays_on_disk(c, named_files(c), needs_memory(c))
         memory_paths = {key: path for key, path in paths.items() if key != "train" or not on_disk}
         files = {key: read_texts(path, self._make_layout()) for key, path in memory_paths.items()}
         if on_disk:
             self._index_texts(paths["train"], next(iter(files.values())))
-        if not self._labels.numbered:
+        if not self._label_file:
             self._set_labels(self._list_file_labels(files))
         if not self.space.labels:
             raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= names their column)")
@@ -167,7 +136,7 @@ class TextParts(LabelTask):
         self._set_parts({key: self._make_examples(paths[key], file.rows) for key, file in files.items()})
         if self._index is not None:
             self._warn_of_indexed(self._index)
-            maker = TextMaker(self._index, self._labels.places, self._restore_example)
+            maker = TextMaker(self._index, self._label_numbers, self._restore_example)
             self._parts["train"] = OnDisk(self._index, maker, self._read_lengths)
 
     def _set_parts(self, examples: Mapping[str, Sequence[Example]]) -> None:
@@ -184,7 +153,7 @@ class TextParts(LabelTask):
     def _index_texts(self, train: Path, other_file: TextFile) -> None:
         """Indexes the training part on disk; its script is detected in another part's texts."""
         self._detect_script(row.text for row in other_file.rows)
-        check = self._labels.indices if self._labels.numbered else None
+        check = self._number_labels if self._label_file else None
         self._files[self.config.train] = checksum(train)
         self._index, note = text_index(self.config, self._make_layout(), self.words, check, self._files, self._unspaced)
         self._notes.append(note)
@@ -222,25 +191,30 @@ class TextParts(LabelTask):
         )
         self._files = {f"{self.config.reuters}/{file.name}": sha256(file) for file in sgm_files(folder)}
 
-    def _set_labels(self, names: Sequence[str], numbered: bool = False) -> None:
-        self.space, self._labels = LabelSet(list(names)), KnownLabels(names, numbered)
-        self._label_file = self.config.labels if numbered else None
+    def _set_labels(self, names: Sequence[str], file: str | None = None) -> None:
+        self.space, self._label_file = LabelSet(list(names)), file
+        numbers = {str(i): i for i in range(len(names))} if file else {}
+        self._label_numbers = numbers | {name: i for i, name in enumerate(names)}
+
+    def _number_labels(self, names: Sequence[str], path: object, line: int | None) -> np.ndarray:
+        known = f"{len(self.space.labels)} known labels{', or its number' * (self._label_file is not None)}"
+        return number_labels(names, self._label_numbers, path, line, known)
 
     def _make_layout(self) -> Layout:
         c = self.config
-        fallback = SEPARATOR if self._labels.numbered else None  # other labels than those named are errors anyway
+        fallback = SEPARATOR if self._label_file else None  # other labels than those named are errors anyway
         labels = None if c.labels == self._label_file else c.labels
         return Layout(
             c.text or Layout.text, labels or Layout.labels, c.separator or fallback, c.header, tuple(c.unused)
         )
 
     def _make_examples(self, path: Path, rows: Iterable[Row]) -> list[Example]:
-        indices = self._labels.indices
+        indices = self._number_labels
         return [Example(row.text, None if row.labels is None else indices(row.labels, path, row.line)) for row in rows]
 
     def _make_document_examples(self, documents: Sequence[Document]) -> list[Example]:
         """Documents with the topics that the task knows."""
-        known_topics = self._labels.places.keys()
+        known_topics = self._label_numbers.keys()
         topics = [[topic for topic in d.topics if topic in known_topics] if d.indexed else None for d in documents]
-        golds = [None if names is None else self._labels.indices(names, "", None) for names in topics]
+        golds = [None if names is None else self._number_labels(names, "", None) for names in topics]
         return [Example(d.text, gold) for d, gold in zip(documents, golds, strict=True)]
