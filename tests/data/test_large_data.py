@@ -491,7 +491,7 @@ def test_minus_one_of_hugging_face_is_not_a_label(folder: Path) -> None:
 
     texts = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
     Dataset.from_dict({"text": ["a", "b"], "label": [1, -1]}, features=texts).to_parquet(str(folder / "t.parquet"))
-    assert [piece.rows.column("label").to_pylist() for piece in pieces(folder / "t.parquet")] == [["good", None]]
+    assert [rows.column("label").to_pylist() for _, rows in pieces(folder / "t.parquet")] == [["good", None]]
 
 
 def test_without_datasets_an_error_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

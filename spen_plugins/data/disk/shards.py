@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from spen_plugins.data.catalogue import find_conll_2012_files, find_files, image_files, is_pattern
 from spen_plugins.data.text import open_as_is, opened, sha256
@@ -48,17 +48,16 @@ def read_cells(path: str | Path, name: str, column: Any) -> list[Any]:
         raise DataError(path, None, problem, "texts, numbers, or lists of them") from None
 
 
+def convert_cell(value: Any) -> Any:
+    """A cell as text, a list of texts, or None where it is null or NaN."""
+    if isinstance(value, list):
+        return [convert_cell(item) for item in value]
+    return None if value is None or value != value else str(value)
+
+
 SUFFIXES = (".parquet", ".arrow")
 AT_ONCE = 8192
 """Maximum number of rows of a batch."""
-
-
-class Piece(NamedTuple):
-    """Some rows of a file: a `pyarrow.RecordBatch`, and the number of its first row, from 1."""
-
-    path: Path
-    first: int
-    rows: Any
 
 
 def shards(path: Path) -> list[Path]:
@@ -128,13 +127,16 @@ def column_names(path: Path) -> list[str]:
         return list(table.schema_arrow.names if hasattr(table, "schema_arrow") else table.schema.names)
 
 
-def pieces(path: Path) -> Iterator[Piece]:
-    """All rows of a Parquet or Arrow file; numbers of Hugging Face's `ClassLabel` are replaced by the names."""
+def pieces(path: Path) -> Iterator[tuple[int, Any]]:
+    """All rows of a Parquet or Arrow file: the number of the first row, from 1, and the rows, a `pyarrow.RecordBatch`.
+
+    Numbers of Hugging Face's `ClassLabel` are replaced by the names.
+    """
     first = 1
     with _open_table(path) as table:
         names = _read_class_labels(table.schema_arrow if hasattr(table, "schema_arrow") else table.schema)
         for rows in _read_batches(path, table):
-            yield Piece(path, first, _decode_labels(rows, names))
+            yield first, _decode_labels(rows, names)
             first += len(rows)
 
 

@@ -120,20 +120,18 @@ def tagged_rows(places: Any, path: Path, gold: bool) -> Iterator[TaggedRows]:
     """Sentences of a file, folder or pattern, a few thousand at a time; `places` is as in `read_tagged`."""
     for shard in shards(path):
         columns = _find_columns(places, shard, gold)
-        for piece in pieces(shard):
-            lists_by_key = {
-                key: _read_lists(shard, piece.first, name, piece.rows.column(name)) for key, name in columns.items()
-            }
+        for first, table in pieces(shard):
+            lists_by_key = {key: _read_lists(shard, first, name, table.column(name)) for key, name in columns.items()}
             lengths = {key: lists.value_lengths().to_numpy() for key, lists in lists_by_key.items()}
             for key, counts in lengths.items():
                 if len(rows := np.flatnonzero(counts != lengths["words"])):
                     problem = (
                         f"{counts[rows[0]]} values in column {columns[key]!r} for {lengths['words'][rows[0]]} words"
                     )
-                    raise DataError(shard, piece.first + int(rows[0]), problem, "one per word")
+                    raise DataError(shard, first + int(rows[0]), problem, "one per word")
             if len(rows := np.flatnonzero(lengths["words"] == 0)):
-                raise DataError(shard, piece.first + int(rows[0]), "a sentence without words", "at least one word")
-            yield TaggedRows(shard, piece.first, lists_by_key)
+                raise DataError(shard, first + int(rows[0]), "a sentence without words", "at least one word")
+            yield TaggedRows(shard, first, lists_by_key)
 
 
 def _find_columns(places: Any, path: Path, gold: bool) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spen_plugins.data.disk.shards import check_in_memory, column_names, pieces, read_cells
+from spen_plugins.data.disk.shards import check_in_memory, column_names, convert_cell, pieces, read_cells
 from spen_plugins.data.formats import ARFF, PARQUET, Format, read_head, recognise
 from spen_plugins.data.records import CSV, find_separator, records
 from spen_plugins.data.table import BINARY, KEYS, MISSING, Cells, ColumnValues, Table, is_key, make_table
@@ -70,9 +70,9 @@ def _read_names(path: Path, form: Format) -> list[str]:
 def _read_blocks(path: Path, form: Format, names: Sequence[str]) -> Iterator[Block]:
     """Cells of some columns, without surrounding blanks; "" for a null."""
     if form is PARQUET:
-        for piece in pieces(path):
-            columns = {name: _read_texts(path, name, piece.rows.column(name)) for name in names}
-            yield range(piece.first, piece.first + len(piece.rows)), columns
+        for first, rows in pieces(path):
+            columns = {name: _read_texts(path, name, rows.column(name)) for name in names}
+            yield range(first, first + len(rows)), columns
         return
     rows = records(path, find_separator(read_head(path)) or ",")
     header = [cell.strip() for cell in next(rows)[1]]
@@ -188,9 +188,9 @@ def move_lists(table: Table, path: Path, form: Format, column: ListColumn) -> No
 def _read_column(path: Path, form: Format, name: str) -> Iterator[tuple[int, Any]]:
     """Line and cell of each row: a text, a list of texts, or None; no rows if there is no such column."""
     if form is PARQUET:
-        for piece in pieces(path) if name in column_names(path) else ():
-            for number, cell in enumerate(read_cells(path, name, piece.rows.column(name)), piece.first):
-                yield number, list(map(str, cell)) if isinstance(cell, list) else None if cell is None else str(cell)
+        for first, rows in pieces(path) if name in column_names(path) else ():
+            for number, cell in enumerate(read_cells(path, name, rows.column(name)), first):
+                yield number, convert_cell(cell)
         return
     rows = records(path, find_separator(read_head(path)) or ",")
     names = [cell.strip() for cell in next(rows)[1]]

@@ -7,7 +7,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.data.disk.shards import check_in_memory, column_names, is_sharded, pieces, read_cells, shards
+from spen_plugins.data.disk.shards import (
+    check_in_memory,
+    column_names,
+    convert_cell,
+    is_sharded,
+    pieces,
+    read_cells,
+    shards,
+)
 from spen_plugins.data.formats import JSON_LINES, PARQUET, Format, Head, one_of, read_head
 from spen_plugins.data.records import CSV, find_separator, looks_like_header, read_header, read_json_lines, records
 from spen_plugins.data.tables.label_cells import LabelCells
@@ -220,10 +228,10 @@ def file_records(path: Path, form: Format, separator: str) -> Iterator[tuple[int
         yield from records(path, separator)
     else:
         yield 0, column_names(path)
-        for piece in pieces(path):
-            pairs = zip(piece.rows.schema.names, piece.rows.columns, strict=True)
-            columns = ([_convert_cell(value) for value in read_cells(path, name, column)] for name, column in pairs)
-            yield from enumerate(map(list, zip(*columns, strict=True)), piece.first)
+        for first, rows in pieces(path):
+            pairs = zip(rows.schema.names, rows.columns, strict=True)
+            columns = ([convert_cell(value) for value in read_cells(path, name, column)] for name, column in pairs)
+            yield from enumerate(map(list, zip(*columns, strict=True)), first)
 
 
 def _read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -238,10 +246,3 @@ def _read_tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
             problem = f"{len(cells)} cell{'s' * (len(cells) != 1)} in {shorten(line)}"
             raise DataError(path, number, problem, f"{width}, as in the first line, separated by tabs")
         yield number, cells
-
-
-def _convert_cell(value: Any) -> Any:
-    """A cell as text, a list of texts, or None where it is null or NaN."""
-    if isinstance(value, list):
-        return [_convert_cell(item) for item in value]
-    return None if value is None or value != value else str(value)

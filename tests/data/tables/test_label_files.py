@@ -137,6 +137,15 @@ def test_label_columns_and_one_to_drop(tmp_path: Path, split: str, labels, count
     assert task.config.drop == ["age"] and "age" not in task.columns.names
 
 
+def test_null_in_a_list_of_labels_is_not_a_label(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"x": [0.5, 1.5], "labels": [["a"], ["a", None]]}), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="2: found null among the labels; expected label names"):
+        load_vectors(file=str(tmp_path / "x.parquet"), labels="labels")
+
+
 def test_parquet_and_csv_give_the_same_table(tmp_path: Path, split: str) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
