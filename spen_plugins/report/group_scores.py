@@ -18,10 +18,10 @@ from spen_plugins.scores.bootstrap import (
     RESAMPLES,
     Estimate,
     Interval,
+    compute_joint_interval,
     estimate,
     interval,
     resampled_scores,
-    with_seeds,
 )
 
 ENERGY = ("inference_net.energy", "inference_net.test_time")
@@ -232,7 +232,7 @@ def compare_resampled(
         if not pairs:
             return Difference(over_seeds, None)
         differences = np.stack([sample - reference for (_, sample), (_, reference) in pairs], axis=1)
-        joint = interval(with_seeds(differences)) if len(pairs) > 1 else None
+        joint = compute_joint_interval(differences) if len(pairs) > 1 else None
         return Difference(over_seeds, interval(differences.mean(1)), joint)
 
     differences = {

@@ -59,7 +59,7 @@ def caption(comparison: Comparison) -> str:
     if differences:
         text += " Differences are paired by seed (a mean of runs: with each seed)"
         text += (
-            "; [95 % interval] and p: paired bootstrap over seeds and examples together, 10,000 resamples. "
+            "; [95 % interval] and p: paired bootstrap over seeds and examples together, with Student's t; 10,000 resamples. "
             "p over examples alone is for these runs only and ignores the variance between seeds; with one seed, it is "
             "the only one."
             if any(gain.examples for gain in differences)

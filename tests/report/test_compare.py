@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import ttest_1samp
 
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError, PluginError
@@ -26,7 +27,13 @@ from spen_plugins.runs.folder.environment import FORMAT, count_parameters
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.scores import bootstrap
-from spen_plugins.scores.bootstrap import estimate, interval, resampled_scores, with_seeds
+from spen_plugins.scores.bootstrap import (
+    compute_joint_interval,
+    estimate,
+    interval,
+    resample_seeds,
+    resampled_scores,
+)
 from spen_plugins.scores.spans import find_arguments
 from spen_plugins.testing import ToyTags
 from tests.loaded import ROOT, built, spen, trained
@@ -573,8 +580,8 @@ def test_the_interval_over_seeds_and_examples_covers_the_truth_and_that_over_exa
         for _ in range(repeats):
             values = simulate(rng, seeds, 60, effect)
             scores = resampled_scores(values, np.ones_like(values), resamples, seed=int(rng.integers(2**31)))
-            for name, means in (("both", with_seeds(scores, int(rng.integers(2**31)))), ("examples", scores.mean(1))):
-                result = interval(means)
+            joint = compute_joint_interval(scores, int(rng.integers(2**31)))
+            for name, result in (("both", joint), ("examples", interval(scores.mean(1)))):
                 missed[name] += not result.low <= effect <= result.high
                 significant[name] += effect == 0 and result.p < 0.05  # there is no difference
     assert 0.01 < missed["both"] / (2 * repeats) < 0.09 and significant["both"] / repeats < 0.09
@@ -583,7 +590,24 @@ def test_the_interval_over_seeds_and_examples_covers_the_truth_and_that_over_exa
 
 def test_seeds_that_agree_give_the_interval_of_examples_alone():
     scores = np.random.default_rng(0).normal(0.5, 1, size=(4000, 1))
-    assert interval(with_seeds(np.repeat(scores, 4, 1))) == interval(scores[:, 0])
+    assert interval(resample_seeds(np.repeat(scores, 4, 1))) == interval(scores[:, 0])
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_p_over_few_seeds_is_about_that_of_a_t_test_and_agrees_with_the_interval(seeds):
+    """There is no difference, and examples don't vary, so a share of about α of the p is below α."""
+    rng, repeats = np.random.default_rng(seeds), 1500
+    values = rng.normal(size=(repeats, seeds))
+    results = [compute_joint_interval(np.tile(row, (400, 1)), n) for n, row in enumerate(values)]
+    p = np.array([result.p for result in results])
+    assert [result.p < 0.05 for result in results] == [result.low > 0 or result.high < 0 for result in results]
+    assert (p < 0.05).mean() < 0.09 and (p < 0.01).mean() < 0.02 and (p < 0.001).mean() < 0.005
+    assert np.corrcoef(np.log(p), np.log(ttest_1samp(values, 0, axis=1).pvalue))[0, 1] > 0.9
+
+
+def test_p_without_variance():
+    assert compute_joint_interval(np.zeros((50, 3))).p == 1
+    assert compute_joint_interval(np.ones((50, 3))).p == 0
 
 
 def test_both_intervals_are_kept_and_one_seed_has_one(pair):
