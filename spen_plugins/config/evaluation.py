@@ -31,6 +31,8 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
 
     A config that takes `data` and would use an embedded corpus is evaluated with `data=files` if an override names
     training files instead: its other defaults then suit a user's files, too.
+
+    Raises a ConfigError if the function takes `seed`, but ignores it.
     """
     arguments = dict(arguments or {})
     if isinstance(path, Mapping):
@@ -53,6 +55,7 @@ def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
             if parameter.default is None and (name := parameter.name) not in values:
                 raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
         config = jsonnet.evaluate(path, text, values)
+        _check_seed_is_used(path, text, values, config)
         task = config.get("task") if isinstance(config, dict) else None
         has_corpus = isinstance(task, dict) and task.get("corpus") is not None
         has_files = any(parse_value(arguments.get(name, "null")) is not None for name in FILES)
@@ -65,6 +68,18 @@ def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
             f"{path}: the config is {_describe_kind(config)}; expected a table with 'task', 'trainer' and so on"
         )
     return _set_keys(config, path, arguments, names)
+
+
+def _check_seed_is_used(path: Path, text: str, values: Mapping[str, Any], config: Any) -> None:
+    """Raise a ConfigError if a function ignores its argument `seed`: runs of several seeds would be equal."""
+    if "seed" not in values or not isinstance(config, dict) or config.get("seed", 0) == values["seed"]:
+        return
+    other_values = {**values, "seed": int(not values["seed"])}
+    if jsonnet.evaluate(path, text, other_values) == config:
+        raise ConfigError(
+            f"{path}: found seed={values['seed']}, which the function ignores: its config has the seed "
+            f"{config.get('seed', 0)}. Pass it on, as in labels(data=data, seed=seed) or {{ seed: seed }}"
+        )
 
 
 def _set_keys(

@@ -7,15 +7,8 @@ from dataclasses import dataclass
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.report.group_scores import (
-    Costs,
-    Difference,
-    GroupScores,
-    average_costs,
-    compare_resampled,
-    find_score,
-    read_costs,
-)
+from spen_plugins.report.costs import Costs, average_costs, read_costs
+from spen_plugins.report.group_scores import Difference, GroupScores, compare_resampled, find_score
 from spen_plugins.runs.many.groups import Group, find_selection, find_unit
 from spen_plugins.scores.bootstrap import Estimate, estimate
 

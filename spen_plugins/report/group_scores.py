@@ -1,9 +1,8 @@
-"""Scores of groups of runs on one part, their costs, and differences under resampling of seeds and test examples."""
+"""Scores of groups of runs on one part, and differences under resampling of seeds and test examples."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -18,77 +17,11 @@ from spen_plugins.scores.bootstrap import (
     RESAMPLES,
     Estimate,
     Interval,
+    compute_joint_interval,
     estimate,
     interval,
     resampled_scores,
-    with_seeds,
 )
-
-ENERGY = ("inference_net.energy", "inference_net.test_time")
-"""Names of the energy's term for the predicting net in a record's `gradient_share`: with one net, or a cost net too."""
-SIZES = ("trained parameters", "inference parameters", "examples / s")
-"""Titles of the last three fields of `Costs` (|T|, |I| and training speed of Tu et al. 2020, Table 2)."""
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Costs of one run, or means over seeds; None if unknown.
-
-    Attributes:
-        epochs: number of epochs.
-        seconds: median duration of an epoch, training only.
-        share: the energy's share of the gradient norms at the net, mean over epochs.
-        trained: number of trained parameters.
-        inference: number of parameters that prediction needs.
-        speed: training examples per second. An epoch visits each example once, whatever the number of updates and nets
-            per batch; the seconds are those of the median epoch in which the energy trains, if there is one.
-    """
-
-    epochs: float
-    seconds: float | None
-    share: float | None
-    trained: float | None
-    inference: float | None
-    speed: float | None
-
-    @property
-    def sizes(self) -> tuple[float | None, ...]:
-        """Values in the order of `SIZES`."""
-        return self.trained, self.inference, self.speed
-
-
-def read_costs(run: RunFolder) -> Costs:
-    """A run's costs, from its environment, history and times."""
-    history, times, environment = run.history(), run.times(), run.environment()
-    shares = [share for record in history for name, share in record.get("gradient_share", {}).items() if name in ENERGY]
-    stages = {record["stage"] for record in history if "energy" in record.get("updates", {})}
-    seconds = _compute_median(record["seconds"] for record in times if not stages or record["stage"] in stages)
-    counts, examples = environment.get("parameters", {}), environment.get("training_examples")
-    return Costs(
-        len(history),
-        _compute_median(record["seconds"] for record in times),
-        _compute_mean(shares),
-        counts.get("trained"),
-        counts.get("inference"),
-        examples / seconds if examples and seconds else None,
-    )
-
-
-def average_costs(costs: Iterable[Costs]) -> Costs:
-    """Mean of each value over the runs in which it is known; requires at least one run."""
-    values = zip(*(tuple(vars(run_costs).values()) for run_costs in costs), strict=True)
-    return Costs(*map(_compute_mean, values))
-
-
-def _compute_mean(values: Iterable[float | None]) -> float | None:
-    """Mean of the known values; None if there are none."""
-    numbers = [value for value in values if value is not None]
-    return statistics.mean(numbers) if numbers else None
-
-
-def _compute_median(values: Iterable[float]) -> float | None:
-    numbers = list(values)
-    return statistics.median(numbers) if numbers else None
 
 
 class GroupScores:
@@ -164,6 +97,12 @@ def find_score(scores: Mapping[str, Any], name: str) -> Any:
     return value
 
 
+def _identify_examples(run: RunFolder, part: str) -> tuple[str, ...]:
+    """The checksum of a part's own file; for a part that is cut from a file, the checksums of all data files."""
+    checksum = run.environment().get("data_sha256", {}).get(str(run.config()["task"].get(part)))
+    return (part, checksum) if checksum else _collect_checksums(run)
+
+
 def _collect_checksums(run: RunFolder, split: bool = True) -> tuple[str, ...]:
     """Checksums of a run's data files, with or without `task.split`; the task's type if the package ships the data."""
     task = run.config()["task"]
@@ -179,7 +118,7 @@ class Difference:
 
     Attributes:
         seeds: estimate over shared seeds, paired.
-        examples: interval over test examples, paired; None if runs stored none or their examples differ.
+        examples: interval over test examples, paired; None if runs stored none or their examples may differ.
         seeds_and_examples: interval over seeds and test examples together; also None with one seed.
     """
 
@@ -196,13 +135,15 @@ def compare_resampled(
     examples are resampled together, once; set `resample` to false if the examples' ratios are of other scores."""
     notes: list[str] = []
     caveats: list[str] = []
+    seedless_notes: list[str] = []
     unsampled_labels: dict[str, None] = {}
     samples: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
     pools: dict[Any, list[tuple[str, int]]] = {}
     by_label = {group.label: group for group in groups}
     for group in groups if resample else ():
         for seed, (numerator, _) in group.ratios.items():
-            pools.setdefault((group.data, len(numerator)), []).append((group.label, seed))
+            source = _identify_examples(group.runs[seed], group.part)
+            pools.setdefault((source, len(numerator)), []).append((group.label, seed))
     for pool, members in pools.items():
         tables = [by_label[label].ratios[seed] for label, seed in members]
         numerators, denominators = (np.stack(arrays) for arrays in zip(*tables, strict=True))
@@ -219,7 +160,7 @@ def compare_resampled(
                 seeds = f"seed{'s' if len(seed_pairs) > 1 else ''} {', '.join(str(seed) for seed, _ in seed_pairs)}"
                 caveats.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
         if not seed_pairs:
-            notes.append(f"{label} and {baseline} share no seed: no difference")
+            seedless_notes.append(f"{label} and {baseline} share no seed: no difference")
             return None
         over_seeds = estimate([scores[seed] - baseline_scores[baseline_seed] for seed, baseline_seed in seed_pairs])
         keys = [((label, seed), (baseline, baseline_seed)) for seed, baseline_seed in seed_pairs]
@@ -227,12 +168,15 @@ def compare_resampled(
         unsampled_labels.update(dict.fromkeys(missing_labels))
         pairs = [] if missing_labels else [(samples[key], samples[baseline_key]) for key, baseline_key in keys]
         if len({pool for pair in pairs for pool, _ in pair}) > 1:
-            notes.append(f"{label} and {baseline}: no bootstrap, as their examples are not the same")
+            notes.append(
+                f"{label} and {baseline}: no bootstrap, as their examples may differ: they are from other files, "
+                "another split, or another number"
+            )
             pairs = []
         if not pairs:
             return Difference(over_seeds, None)
         differences = np.stack([sample - reference for (_, sample), (_, reference) in pairs], axis=1)
-        joint = interval(with_seeds(differences)) if len(pairs) > 1 else None
+        joint = compute_joint_interval(differences) if len(pairs) > 1 else None
         return Difference(over_seeds, interval(differences.mean(1)), joint)
 
     differences = {
@@ -241,6 +185,8 @@ def compare_resampled(
     }
     summary = "differences between rows with different seeds are over the seeds that both have"
     notes += caveats if len(caveats) < 2 else [summary]
+    seedless_summary = f"{len(seedless_notes)} pairs of rows share no seed: no difference between them"
+    notes += seedless_notes if len(seedless_notes) < 2 else [seedless_summary]
     if unsampled_labels and resample:
         labels = "; ".join(unsampled_labels)
         notes.append(

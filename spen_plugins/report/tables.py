@@ -10,7 +10,8 @@ from rich.table import Table
 from spen_plugins.console import markdown_cell, one_line
 from spen_plugins.data.records import written
 from spen_plugins.report.compare import LIKELIHOODS, Comparison
-from spen_plugins.report.group_scores import SIZES, Difference
+from spen_plugins.report.costs import SIZES
+from spen_plugins.report.group_scores import Difference
 from spen_plugins.scores.bootstrap import Interval, scale
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -40,7 +41,7 @@ def cells(comparison: Comparison) -> list[list[str]]:
             ),
             *(_write_gain(row.differences[label], comparison.unit) for label in comparison.baselines),
             str(row.seeds),
-            f"{row.costs.epochs:.0f}",
+            "" if row.costs.epochs is None else f"{row.costs.epochs:.0f}",
             "" if row.costs.seconds is None else f"{row.costs.seconds:.2f}",
             "" if row.costs.share is None else f"{row.costs.share:.2f}",
             *(map(_write_count, row.costs.sizes) if comparison.sizes else ()),
@@ -59,9 +60,9 @@ def caption(comparison: Comparison) -> str:
     if differences:
         text += " Differences are paired by seed (a mean of runs: with each seed)"
         text += (
-            "; [95 % interval] and p: paired bootstrap over seeds and examples together, 10,000 resamples. "
-            "p over examples alone is for these runs only and ignores the variance between seeds; with one seed, it is "
-            "the only one."
+            "; [95 % interval] and p: paired bootstrap over seeds and examples together, with Student's t; 10,000 "
+            "resamples. p over examples alone is for these runs only and ignores the variance between seeds; with one "
+            "seed, it is the only one."
             if any(gain.examples for gain in differences)
             else "."
         )

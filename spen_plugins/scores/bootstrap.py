@@ -50,7 +50,7 @@ class Interval:
 
     Attributes:
         low, high: 2.5th and 97.5th percentile of the resampled differences.
-        p: two-sided; below 0.05 if the interval excludes zero.
+        p: two-sided; below 0.05 if the interval excludes zero. See `interval` and `compute_joint_interval`.
     """
 
     low: float
@@ -98,7 +98,7 @@ def resampled_scores(
     return scores
 
 
-def with_seeds(differences: np.ndarray, seed: int = SEED) -> np.ndarray:
+def resample_seeds(differences: np.ndarray, seed: int = SEED) -> np.ndarray:
     """Differences of means under resampling of the seeds besides the examples, `(resample,)`.
 
     The mean over seeds drawn with replacement deviates too little from the mean over all, by √((S − 1) / S) for S
@@ -128,3 +128,23 @@ def interval(differences: np.ndarray) -> Interval:
     low, high = np.percentile(differences, (2.5, 97.5))
     rarer_count = min((differences <= 0).sum(), (differences >= 0).sum())
     return Interval(float(low), float(high), float(min(1.0, 2 * (rarer_count + 1) / (len(differences) + 1))))
+
+
+def compute_joint_interval(differences: np.ndarray, seed: int = SEED) -> Interval:
+    """Percentile interval and p-value of a mean difference over seeds and examples together.
+
+    Resampling few seeds gives few means, none of them far out, so the resamples beyond zero can't be counted as in
+    `interval`. Instead p is that of Student's t with S − 1 degrees of freedom for S seeds, in which the distance from
+    the mean to the bound towards zero counts as the 97.5 % quantile. So p < 0.05 exactly if the interval excludes zero.
+    If only seeds vary, p is about that of a paired t-test. If examples vary too, small p are too large.
+
+    Args:
+        differences, seed: as in `resample_seeds`.
+    """
+    from scipy.stats import t
+
+    low, high = map(float, np.percentile(resample_seeds(differences, seed), (2.5, 97.5)))
+    mean, freedom = float(differences.mean()), differences.shape[1] - 1
+    width = mean - low if mean > 0 else high - mean
+    quantile = t.ppf(0.975, freedom) * abs(mean) / width if width > 0 else np.inf if mean else 0.0
+    return Interval(low, high, float(2 * t.sf(quantile, freedom)))

@@ -90,6 +90,15 @@ def test_a_parameter_wins_over_a_key_of_its_name(function):
     assert evaluate(function, {"seed": "7"})["seed"] == 107
 
 
+def test_a_seed_that_a_function_ignores_is_rejected(write):
+    path = write("fixed.jsonnet", "function(seed=0) { seed: 7, task: {} }")
+    assert evaluate(path, {"seed": "7"})["seed"] == 7
+    with pytest.raises(ConfigError, match=r"fixed.jsonnet: found seed=5, which the function ignores.*the seed 7"):
+        evaluate(path, {"seed": "5"})
+    path = write("split.jsonnet", "function(seed=0) { task: { split_seed: seed } }")
+    assert evaluate(path, {"seed": "5"}) == {"task": {"split_seed": 5}}
+
+
 def test_dotted_names_override_the_evaluated_config(function):
     config = evaluate(function, {"trainer.epochs": "1", "task.nested.deep": "2", "trainer.list.1": "9"})
     assert config["trainer"]["epochs"] == 1

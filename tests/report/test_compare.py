@@ -15,18 +15,25 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import ttest_1samp
 
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.report.compare import compare
-from spen_plugins.report.group_scores import read_costs
+from spen_plugins.report.costs import read_costs
 from spen_plugins.report.tables import comma_separated, latex, markdown, markdown_cell, terminal
 from spen_plugins.runs.folder.environment import FORMAT, count_parameters
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.scores import bootstrap
-from spen_plugins.scores.bootstrap import estimate, interval, resampled_scores, with_seeds
+from spen_plugins.scores.bootstrap import (
+    compute_joint_interval,
+    estimate,
+    interval,
+    resample_seeds,
+    resampled_scores,
+)
 from spen_plugins.scores.spans import find_arguments
 from spen_plugins.testing import ToyTags
 from tests.loaded import ROOT, built, spen, trained
@@ -221,6 +228,12 @@ def test_a_mean_of_runs_is_compared_with_each_seed(pair, tmp_path):
     assert reversed_difference.seeds.mean == pytest.approx(-0.25)
 
 
+def test_many_rows_without_a_shared_seed_are_one_note(tmp_path):
+    words = [str(make_run(tmp_path / str(seed), seed, 0.5)) for seed in range(4)]
+    assert compare(read_groups(words[:2])).notes == ("1 and 0 share no seed: no difference",)
+    assert compare(read_groups(words)).notes == ("3 pairs of rows share no seed: no difference between them",)
+
+
 def test_one_group_has_no_differences(pair):
     comparison = compare(read_groups(pair[:1]))
     assert comparison.baselines == () and comparison.rows[0].differences == {} and comparison.notes == ()
@@ -245,9 +258,27 @@ def test_groups_that_cannot_be_compared_are_reported(tmp_path, other, message, r
     comparison = compare(read_groups([str(tmp_path / "a"), str(tmp_path / "b")]))
     other_notes = [note for note in comparison.notes if not message or message not in note]
     assert len(comparison.notes) - len(other_notes) == (message is not None)
-    assert other_notes in ([], ["b and a: no bootstrap, as their examples are not the same"])
+    unpaired = "b and a: no bootstrap, as their examples may differ"
+    assert other_notes == [] or (len(other_notes) == 1 and other_notes[0].startswith(unpaired))
     difference = comparison.rows[1].differences["a"]
     assert (difference is not None and difference.examples is not None) == resampled
+
+
+def test_only_the_file_of_the_scored_part_decides_if_examples_are_paired(tmp_path):
+    """The whole of test.csv is not a test part that is cut from it."""
+    separate = {"train": "train.csv", "validation": "dev.csv", "test": "test.csv"}
+    for label, training, tested, task in (
+        ("a", "1", "9", separate),
+        ("b", "2", "9", separate),
+        ("c", "2", "8", separate),
+        ("d", "2", "9", {"file": "test.csv"}),
+    ):
+        data = {"train.csv": training, "dev.csv": "5", "test.csv": tested} if task is separate else {"test.csv": tested}
+        path = make_run(tmp_path / label, 0, 0.5, ([1.0, 0.0], [1.0, 1.0]), data=data)
+        (path / "config.json").write_text(json.dumps({"seed": 0, "task": {"type": "multilabel", **task}}))
+    groups = read_groups([str(tmp_path / label) for label in "abcd"])
+    gains = [row.differences["a"].examples for row in compare(groups).rows[1:]]
+    assert [gain is not None for gain in gains] == [True, False, False]
 
 
 def test_a_split_file_of_one_run_may_or_may_not_make_a_difference(tmp_path):
@@ -295,7 +326,7 @@ def test_markdown_and_latex(pair):
     comparison = compare(read_groups([f"a|b_1={pair[0]}", pair[1]]), scores=["example_f1"], baselines=["theirs"])
     lines = markdown(comparison).splitlines()
     assert lines[2].startswith(
-        "| a\\|b_1 | 50.00 ± 14.43 | 37.50 ± 12.50 [-242.76, 330.26] p = 0.441; "
+        "| a\\|b_1 | 50.00 ± 14.43 | 37.50 ± 12.50 [-242.76, 330.26] p = 0.339; "
         "examples alone [25.00, 50.00] p < 0.001 | 3 | 2 | 2.00 | 0.50"
     )
     assert lines[3].startswith("| theirs | 25.00 ± 0.00 |  | 2 |")
@@ -403,7 +434,7 @@ def test_scores_with_a_unit_are_shown_as_they_are(tmp_path):
     assert head.startswith("|  | example_f1 | example_f1 − theirs |")
     # By image the means over seeds are better by 1.5 and 0.5 dB: those are the lowest and highest resamples.
     assert ours.startswith(
-        "| ours | 28.50 ± 0.50 | 1.00 ± 0.50 [-4.08, 6.08] p = 0.486; examples alone [0.50, 1.50] p < 0.001 |"
+        "| ours | 28.50 ± 0.50 | 1.00 ± 0.50 [-4.08, 6.08] p = 0.242; examples alone [0.50, 1.50] p < 0.001 |"
     )
     assert theirs.startswith("| theirs | 27.50 ± 0.00 |")
     assert footer.startswith("Scores on test as they are, example_f1 in dB; ±")
@@ -461,6 +492,14 @@ def test_parameters_and_speed_are_shown_on_request(pair, tmp_path):
     assert "trained parameters" not in markdown(compare(groups, sizes=False))
     result = spen("compare", f"a={tmp_path}/sized", "--costs")
     assert "| 2,000 | 200 | 15 |" in result.stdout
+
+
+def test_a_mean_of_runs_has_no_epochs_and_times_of_its_own(tmp_path):
+    folder = RunFolder(make_run(tmp_path / "mean", 0, 0.5))
+    counts = {"parameters": {"trained": 30, "inference": 20}, "training_examples": 40}
+    folder.write("environment.json", folder.environment() | counts | {"mean": {"runs": {}, "candidates": []}})
+    comparison = compare(read_groups([str(folder.path)]), scores=["example_f1"], sizes=True)
+    assert markdown(comparison).splitlines()[2].startswith("| mean | 50.00 | 1 |  |  | 0.50 | 30 | 20 |  |")
 
 
 def test_the_energys_share_is_that_of_its_term_for_the_predicting_net(tmp_path):
@@ -573,8 +612,8 @@ def test_the_interval_over_seeds_and_examples_covers_the_truth_and_that_over_exa
         for _ in range(repeats):
             values = simulate(rng, seeds, 60, effect)
             scores = resampled_scores(values, np.ones_like(values), resamples, seed=int(rng.integers(2**31)))
-            for name, means in (("both", with_seeds(scores, int(rng.integers(2**31)))), ("examples", scores.mean(1))):
-                result = interval(means)
+            joint = compute_joint_interval(scores, int(rng.integers(2**31)))
+            for name, result in (("both", joint), ("examples", interval(scores.mean(1)))):
                 missed[name] += not result.low <= effect <= result.high
                 significant[name] += effect == 0 and result.p < 0.05  # there is no difference
     assert 0.01 < missed["both"] / (2 * repeats) < 0.09 and significant["both"] / repeats < 0.09
@@ -583,7 +622,24 @@ def test_the_interval_over_seeds_and_examples_covers_the_truth_and_that_over_exa
 
 def test_seeds_that_agree_give_the_interval_of_examples_alone():
     scores = np.random.default_rng(0).normal(0.5, 1, size=(4000, 1))
-    assert interval(with_seeds(np.repeat(scores, 4, 1))) == interval(scores[:, 0])
+    assert interval(resample_seeds(np.repeat(scores, 4, 1))) == interval(scores[:, 0])
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_p_over_few_seeds_is_about_that_of_a_t_test_and_agrees_with_the_interval(seeds):
+    """There is no difference, and examples don't vary, so a share of about α of the p is below α."""
+    rng, repeats = np.random.default_rng(seeds), 1500
+    values = rng.normal(size=(repeats, seeds))
+    results = [compute_joint_interval(np.tile(row, (400, 1)), n) for n, row in enumerate(values)]
+    p = np.array([result.p for result in results])
+    assert [result.p < 0.05 for result in results] == [result.low > 0 or result.high < 0 for result in results]
+    assert (p < 0.05).mean() < 0.09 and (p < 0.01).mean() < 0.02 and (p < 0.001).mean() < 0.005
+    assert np.corrcoef(np.log(p), np.log(ttest_1samp(values, 0, axis=1).pvalue))[0, 1] > 0.9
+
+
+def test_p_without_variance():
+    assert compute_joint_interval(np.zeros((50, 3))).p == 1
+    assert compute_joint_interval(np.ones((50, 3))).p == 0
 
 
 def test_both_intervals_are_kept_and_one_seed_has_one(pair):

@@ -15,6 +15,7 @@ from spen_plugins.cli.run import parse_seeds
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files.lock import locked
 from spen_plugins.runs.many import jobs as parallel
+from spen_plugins.runs.many.plans import describe_difference
 from spen_plugins.runs.train import runner
 from tests.loaded import spen_run
 
@@ -119,8 +120,16 @@ def test_a_folder_in_use_is_rejected(copied):
 
 
 def test_another_config_is_an_error(copied):
-    assert "holds seeds of another config" in run(copied, "seeds=0..4", "features.dropout=0.3", status=2).stderr
+    error = " ".join(run(copied, "seeds=0..4", "features.dropout=0.3", status=2).stderr.split())
+    assert "holds seeds of another config" in error and "seed 0: features.dropout: 0.2, now 0.3)" in error
     assert not (copied / "seed-2").exists()
+
+
+def test_the_first_difference_of_configs_has_both_values():
+    old = {"seed": 0, "task": {"a": [1], "b": None}, "x": 1}
+    assert describe_difference(old, {**old, "task": {"a": [1], "b": 2}, "x": 3}) == "task.b: null, now 2"
+    assert describe_difference(old, {"seed": 0, "task": 5}) == 'task: {"a": [1], "b": null}, now 5'
+    assert describe_difference(old, {**old, "y": {"z": 1}}) == 'y: none, now {"z": 1}'
 
 
 def test_a_folder_of_other_things_is_an_error(tmp_path):

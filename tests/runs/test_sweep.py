@@ -265,7 +265,7 @@ def test_a_folder_that_cannot_be_created_is_reported(make_sweep, tmp_path: Path)
 def test_a_study_is_one_experiment(make_sweep, fake_run) -> None:
     fake_run(lambda config: [0.5])
     sweep(make_sweep(1), lambda _: None)
-    with pytest.raises(ConfigError, match="another config: trainer differ"):
+    with pytest.raises(ConfigError, match=r"another config \(trainer\.batch_size: none, now 3\)"):
         sweep(make_sweep(1, arguments={"trainer.batch_size": "3"}), lambda _: None)
     with pytest.raises(ConfigError, match="storage nonsense://x"):
         sweep(make_sweep(1, storage="nonsense://x", name="other"), lambda _: None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spen_plugins.scores.bootstrap import Interval, interval, resampled_scores, with_seeds
+from spen_plugins.scores.bootstrap import Interval, compute_joint_interval, interval, resampled_scores
 
 
 def differences(numerator: np.ndarray, denominator: np.ndarray, baseline: int) -> list[tuple[float, Interval]]:
@@ -18,4 +18,4 @@ def differences(numerator: np.ndarray, denominator: np.ndarray, baseline: int) -
     flat = (part.reshape(methods * seeds, examples) for part in (numerator, denominator))
     resamples = resampled_scores(*flat).reshape(-1, methods, seeds)
     gaps = [resamples[:, method] - resamples[:, baseline] for method in range(methods)]
-    return [(float(gap.mean()), interval(with_seeds(gap) if seeds > 1 else gap[:, 0])) for gap in gaps]
+    return [(float(gap.mean()), compute_joint_interval(gap) if seeds > 1 else interval(gap[:, 0])) for gap in gaps]

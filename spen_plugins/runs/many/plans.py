@@ -21,6 +21,7 @@ from spen_plugins.files.lock import locked
 from spen_plugins.runs.folder.environment import changed_files
 from spen_plugins.runs.folder.folder import METHODS, RunFolder, read_methods
 from spen_plugins.runs.folder.kinds import check_kinds
+from spen_plugins.settings.fields import shorten_value
 
 PLAN = "seeds.json"
 Configs = Callable[[str, int], Mapping[str, Any]]
@@ -88,11 +89,22 @@ def _extend_plan(
     """The configs by seed of a folder's plan, and of further seeds."""
     stored_configs = _read_configs(out)
     for seed, config in stored_configs.items():
-        if dict(configs(seed)) != config:
+        if (new_config := dict(configs(seed))) != config:
+            difference = describe_difference(config, new_config)
             raise ConfigError(
-                f"{out} holds seeds of another config (its {PLAN} differs for seed {seed}). Use another --out"
+                f"{out} holds seeds of another config (its {PLAN} differs for seed {seed}: {difference}). Use another "
+                "--out"
             )
     return stored_configs | {seed: dict(configs(seed)) for seed in seeds}
+
+
+def describe_difference(old: Any, new: Any, key: str = "") -> str:
+    """The first dotted key in which two unequal configs differ, with both values: `trainer.epochs: 1, now 2`."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        first = next(name for name in [*old, *new] if old.get(name, ...) != new.get(name, ...))
+        return describe_difference(old.get(first, ...), new.get(first, ...), f"{key}.{first}".removeprefix("."))
+    old_text, new_text = ("none" if value is ... else shorten_value(value) for value in (old, new))
+    return f"{key}: {old_text}, now {new_text}"
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from spen_plugins.errors import ConfigError, RunError, SpenError, explain_missing
 from spen_plugins.files.lock import locked
+from spen_plugins.runs.many.plans import describe_difference
 from spen_plugins.runs.many.trials import list_running
 
 if TYPE_CHECKING:
@@ -62,10 +63,11 @@ def open_study(
         )
         for key, value in facts.items():
             old_value = study.user_attrs.get(key, value)
-            if keys := sorted(k for k in old_value.keys() | value.keys() if old_value.get(k) != value.get(k)):
+            if old_value != value:
+                difference = describe_difference(old_value, value)
                 raise ConfigError(
-                    f"the study {name!r} was started with another {key}: {', '.join(keys)} differ. New trials can't "
-                    "be compared with its own; use another --out (or another --name in a shared --storage)"
+                    f"the study {name!r} was started with another {key} ({difference}). New trials can't be compared "
+                    "with its own; use another --out (or another --name in a shared --storage)"
                 )
             study.set_user_attr(key, value)
     return study
