@@ -626,6 +626,9 @@ def test_example_f1_is_reported_as_a_misleading_choice(tmp_path, recwarn):
         (tmp_path / name).write_text("".join(["number,tag_a,tag_b\n", *lines]))
     files = {"train": str(tmp_path / "x.csv"), "validation": str(tmp_path / "y.csv"), "labels": "tag_*"}
     assert any(re.match(f"warning: {message}", note) for note in load_task(**files).notes())
+    (tmp_path / "z.csv").write_text("".join(["number,tag_a,tag_b\n", *lines[:2]]))
+    notes = load_task(**{**files, "validation": str(tmp_path / "z.csv")}, selection="accuracy").notes()
+    assert any(re.match(r"warning: no example of .*z\.csv has a label: its scores", n) for n in notes)
     full_task = in_memory("multilabel", {"train": (rows, empty), "validation": (rows[1:], empty[1:])})
     assert full_task.selection == "example_f1" and not recwarn.list
     for selection in ("example_f1", "accuracy"):  # set by the user
