@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -302,6 +303,16 @@ def test_parse():
         ({"text": "x", "labels": ["sience"]}, "Did you mean 'science'"),
     ):
         with pytest.raises(DataError, match=message):
+            task.parse(item)
+
+
+def test_parse_accepts_the_runs_own_text_column(files):
+    task_type, config = parsed("task", "text", train=files["train"], validation=files["validation"], text="body")
+    task = task_type(config)
+    task.restore(load_task(corpus="sample").facts())
+    assert [task.parse(item).text for item in ({"body": "x"}, {"text": "x"}, "x")] == ["x"] * 3
+    for item in ({"text": "x", "body": "y"}, {"comment": "x"}):
+        with pytest.raises(DataError, match=re.escape('expected a text, or {"body": "..."}')):
             task.parse(item)
 
 
