@@ -125,7 +125,9 @@ def test_a_run_that_is_being_trained_is_not_resumed(reference: Path, tmp_path: P
     (folder / "metrics.json").unlink()
     with locked(folder):
         output = " ".join(resume(folder, status=2).split())
+        new_output = " ".join(train(folder, status=2).split())
     assert f"in use by process {os.getpid()} on " in output and "Traceback" not in output
+    assert f"in use by process {os.getpid()} on " in new_output and "not empty" not in new_output
     assert not (folder / "metrics.json").exists()
 
 
@@ -172,6 +174,9 @@ def test_a_used_folder_is_not_overwritten(reference: Path) -> None:
     weights = (reference / "weights.safetensors").read_bytes()
     output = train(reference, status=2)
     assert "is not empty" in output and "another --out" in output
+    assert "weights.safetensors is a file; nothing" in " ".join(
+        train(reference / "weights.safetensors", status=2).split()
+    )
     assert (reference / "weights.safetensors").read_bytes() == weights
 
 

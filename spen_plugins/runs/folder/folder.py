@@ -90,7 +90,8 @@ class RunFolder:
         if not is_empty:
             is_unfinished = (path / "config.json").exists() and not (path / "metrics.json").exists()
             resume = f"spen-run --resume {quote(str(path))}" if is_unfinished else "another --out"
-            raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
+            problem = "is not empty" if path.is_dir() else "is a file"
+            raise ConfigError(f"the run folder {path} {problem}; nothing was overwritten. Use {instead or resume}")
 
     @classmethod
     def open(cls, path: Path, mean: bool = False) -> RunFolder:
