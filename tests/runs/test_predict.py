@@ -199,4 +199,13 @@ def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -
             tmp_path / "misfit",
             **{**settings, "features.hidden": "[8]", "init.inference_net": json.dumps(str(labels))},
         )
+    shutil.copytree(labels, tmp_path / "other")
+    facts = json.loads((labels / "vocabulary.json").read_text())
+    (tmp_path / "other" / "vocabulary.json").write_text(json.dumps(facts | {"labels": facts["labels"][1:]}))
+    with pytest.raises(ConfigError, match=r"other was trained with other labels than those of the training data"):
+        trained(
+            "labels",
+            tmp_path / "misfit",
+            **{**settings, "features.hidden": "[8]", "init.inference_net": json.dumps(str(tmp_path / "other"))},
+        )
     assert not (tmp_path / "misfit").exists(), "nothing is left behind by a run that never began"
