@@ -141,6 +141,8 @@ def copy_damaged(run: Path, copy: Path, name: str, change: Any) -> Path:
 def test_damaged_runs_are_reported(labels: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a run folder"):
         sp.load(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match=r"not a run folder: it is a file; name its folder"):
+        sp.load(labels / "config.json")
     incomplete = copy_damaged(labels, tmp_path / "b", "weights.safetensors", Path.unlink)
     with pytest.raises(RunError, match="no weights yet"):
         sp.load(incomplete)

@@ -196,7 +196,7 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
 
     if form is TSV and columns.names is None:
         return read_rows(), form.name
-    return read_rows(), f"{form.name}, texts in column {text!r}, {describe_labels(columns, layout)}"
+    return read_rows(), f"{form.name}, texts in column {text!r}, {describe_labels(columns, layout, gold)}"
 
 
 def open_columns(

@@ -601,6 +601,7 @@ def test_scores_of_rankings_are_printed_after_the_table(tmp_path):
     assert set(details) == {"ranking", "example_ap", "label_ap"} and list(details["ranking"]) == ["1", "2"]
     assert set(details) <= set(task.protocol())
     constant = {"score": "example_f1", "validation": 0.29666666666666663}
+    details["nll"] = {"net": 2.5, "net_impossible": 0.1, "energy": 2.0, "energy_ess": 109.09}
     contents = {"validation": {**metric.compute(), **details}, "protocol": {"constant_predictor": constant}}
     (tmp_path / "metrics.json").write_text(json.dumps(contents))
     (tmp_path / "config.json").write_text("{}")
@@ -610,6 +611,10 @@ def test_scores_of_rankings_are_printed_after_the_table(tmp_path):
     assert output.count("precision") == 2  # precision and r_precision, in one line
     assert "constant_predictor: score example_f1, validation 0.2967\n" in output
     assert "the 1, 2 likeliest labels, validation: precision 0." in output and "│ label_ap" in output
+    assert (
+        "nats, validation: net 2.50, energy 2.00; share of examples with impossible gold: net_impossible 0.10" in output
+    )
+    assert "; effective samples: energy_ess 109.09\n" in output
     assert find_score(contents["validation"], "ranking.2.ndcg") == details["ranking"]["2"]["ndcg"]
     assert find_score(contents["validation"], "ranking.7.ndcg") is None
     with pytest.raises(sp.ConfigError, match=r"task\.at\.0': found 0"):

@@ -229,6 +229,7 @@ def test_prediction_ignores_labels_unknown_to_the_run(files, tmp_path):
         path = written(tmp_path / name, text)
         assert [(e.text, e.gold) for e in task.read_inputs(path)] == [("hello there", None)]
         assert task.notes()[0].startswith(f"{path}: read as ") and task.notes()[0].endswith("(1 text)")
+        assert "no labels" not in task.notes()[0] and ("labels not read" in task.notes()[0] or name != "x.csv")
         with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 known labels"):
             task.read(path)
 
