@@ -21,6 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from spen_plugins import RunFolder
 from spen_plugins.cli.run import main
 from spen_plugins.files.lock import locked
+from spen_plugins.runs.folder.environment import read_git_state
 from tests.loaded import ROOT
 
 CONFIGS = ROOT / "configs"
@@ -164,10 +165,26 @@ def test_nothing_written_can_run_code(reference: Path) -> None:
 def test_the_environment_is_complete(reference: Path) -> None:
     environment = json.loads((reference / "environment.json").read_text())
     assert environment["format"] == 3 and environment["seed"] == 3
+    assert {"git_commit", "git_dirty"} <= environment.keys()
     assert environment["packages"]["torch"] and environment["plugins"]["seal"]
     metrics = json.loads((reference / "metrics.json").read_text())
     assert set(metrics) == {"validation", "test", "protocol"}
     assert 0 < metrics["test"]["example_f1"] <= 1
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_uncommitted_changes_are_recorded_beside_the_commit(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_git_state() == {"git_commit": None, "git_dirty": None}
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    (tmp_path / "x").write_text("1")
+    for words in (("init", "-q"), ("add", "x"), (*identity, "commit", "-qm", "x")):
+        subprocess.run(["git", *words], check=True)
+    (tmp_path / "untracked").touch()
+    state = read_git_state()
+    assert len(state["git_commit"]) == 40 and state["git_dirty"] is False
+    (tmp_path / "x").write_text("2")
+    assert read_git_state() == state | {"git_dirty": True}
 
 
 def test_a_used_folder_is_not_overwritten(reference: Path) -> None:
