@@ -161,6 +161,8 @@ def run_many(
     """
     out = out or runner.choose_folder(source)
     check_unused(out)
+    if out.is_file():
+        raise ConfigError(f"{out} is a file; nothing was overwritten. Use another --out")
     if not any(methods):
         read_seeds(out)  # raises an error for a folder with other content
     elif not read_methods(out) and not is_free(out):
