@@ -1,4 +1,4 @@
-"""`spen plot`: figures of finished runs, the core's and those of plugins, as PNG and SVG."""
+"""`spen plot`: figures of finished runs, the core's and those of plugins, as PNG and SVG, or PDF."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ScoreOnly = Annotated[
 
 @app.callback(no_args_is_help=True)
 def plot() -> None:
-    """Draw figures of finished runs, as PNG and SVG.
+    """Draw figures of finished runs, as PNG and SVG, or as PDF with --out NAME.pdf.
 
     Example: spen plot training runs/first
     """

@@ -33,7 +33,8 @@ Form = Annotated[
     str,
     typer.Option(
         "--format",
-        help="jsonl; for roles also conll, props or conllu; for tags conll, conllu or docbin; for label sets csv.",
+        help="jsonl; for roles also conll, props or conllu; for tags conll, conllu or docbin; for label sets csv; for "
+        "constituents trees.",
     ),
 ]
 Every = Annotated[

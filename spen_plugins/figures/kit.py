@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from spen_plugins.errors import explain_missing
+from spen_plugins.errors import ConfigError, explain_missing
 from spen_plugins.figures.layout import decades, visible
 from spen_plugins.files import save_text, writing
 
@@ -33,8 +33,11 @@ STYLE = {
     "savefig.dpi": 160,
     "svg.hashsalt": "spen",  # equal figures give equal bytes
     "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # TrueType; publishers reject the default, Type 3
     "text.parse_math": False,  # labels may have dollars
 }
+OTHER_IMAGES = (".eps", ".gif", ".jpeg", ".jpg", ".pgf", ".ps", ".tif", ".tiff", ".webp")
+"""Suffixes of image files that are not written."""
 
 Record = dict[str, Any]
 Curve = Callable[[Record], float | None]
@@ -60,11 +63,19 @@ def styled(make: Callable[..., Made]) -> Callable[..., Made]:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write `stem`.png and `stem`.svg; the folder is created. The suffix .png or .svg of a stem is dropped.
+    """Write `stem`.png and `stem`.svg, or a PDF if `stem` ends in .pdf; the folder is created. The suffix .png or .svg
+    of a stem is dropped.
 
     Raises:
+        ConfigError: the stem has the suffix of another image format.
         RunError: the files can't be written.
     """
+    if stem.suffix.lower() in OTHER_IMAGES:
+        raise ConfigError(f"{stem}: found suffix {stem.suffix}; expected .png, .svg, .pdf, or a name without suffix")
+    if stem.suffix.lower() == ".pdf":
+        with _use_style(), writing(stem, parents=True) as temporary:
+            figure.savefig(temporary, format="pdf", metadata={"CreationDate": None})
+        return [stem]
     stem = stem.with_suffix("") if stem.suffix in (".png", ".svg") else stem
     png, vectors = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
     with _use_style(), writing(png, parents=True) as temporary:

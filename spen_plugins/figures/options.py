@@ -33,7 +33,7 @@ Out = Annotated[
     typer.Option(
         metavar="STEM",
         show_default=False,
-        help="Write STEM.png and STEM.svg (default: RUN/plots/NAME, or FILE without its suffix).",
+        help="Write STEM.png and STEM.svg, or a PDF to NAME.pdf (default: RUN/plots/NAME, or FILE without its suffix).",
     ),
 ]
 
@@ -64,7 +64,7 @@ def group_of(word: str) -> Group:
 
 
 def save_figure(figure: Figure, group: Group, name: str, out: Path | None) -> None:
-    """Write a figure as PNG and SVG, by default below the group's folder, and print the files' names."""
+    """Write a figure as PNG and SVG, or as PDF, by default below the group's folder, and print the files' names."""
     from spen_plugins.figures.kit import save
 
     first = group.runs[0].path

@@ -44,6 +44,13 @@ def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[
                 path.unlink(missing_ok=True)  # while it is held: a waiting process then looks for the new one
 
 
+def check_unused(folder: Path) -> None:
+    """Raise a ConfigError that names the process that holds a folder; nothing is created."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with suppress(OSError), os.fdopen(os.open(folder / LOCK, flags), "rb", buffering=0) as file:
+        _wait_for(file, folder / LOCK, None, False)
+
+
 def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
     """The lock file, open and held, with the holder's name in it."""
     has_waited = False

@@ -203,8 +203,8 @@ class Loop:
         note = f"The last good checkpoint is in {saved.folder}" if saved.exists() else "There is no checkpoint yet"
         return NonFiniteLoss(
             f"the {name} of phase {active.phase.name!r} is {value} at stage {self.stages[position.stage].name!r}, "
-            f"epoch {position.epoch}, batch {position.batch}, update {active.updates}. {note}; "
-            f"{explain_non_finite(self.nets, active, batch, self.accelerator)}"
+            f"epoch {position.epoch + 1}, batch {position.batch}, update {active.updates}. {note}; "
+            f"{explain_non_finite(self.nets, active, batch, self.accelerator, self.config)}"
         )
 
     def validate(self, stage: Stage) -> tuple[dict[str, Any], float]:

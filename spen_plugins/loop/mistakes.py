@@ -26,9 +26,10 @@ from spen_plugins.loop.evaluation import collate_rows, each_batch
 from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.recipe import Recipe
 from spen_plugins.loop.torch_modes import attention_kernels, is_out_of_memory, random_state, set_random_state
+from spen_plugins.player import Player
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
-from spen_plugins.trainer import Stage, Trainer, Update, backward
+from spen_plugins.trainer import Stage, Trainer, TrainerConfig, Update, backward
 
 MISTAKES = (AssertionError, AttributeError, ImportError, LookupError, NameError, RuntimeError, TypeError, ValueError)
 """Errors of code, such as a wrong name, key or shape."""
@@ -161,10 +162,16 @@ def _note_idle_terms(active: ActivePhase, terms: Terms) -> list[str]:
     ]
 
 
-def explain_non_finite(nets: NetStates, active: ActivePhase, batch: Batch | None, accelerator: Accelerator) -> str:
+def explain_non_finite(
+    nets: NetStates, active: ActivePhase, batch: Batch | None, accelerator: Accelerator, config: TrainerConfig
+) -> str:
     """Explains a NaN or infinite value: in the loss of a batch before a phase's first update, by the first component
     whose output is not finite; otherwise, by remedies."""
-    remedies = f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
+    # The phase that shows the value need not be its cause: all players' rates are named.
+    players = ((name, getattr(config, name)) for name in type(config).model_fields)
+    rates = ", ".join(f"trainer.{name}.lr={player.lr:g}" for name, player in players if isinstance(player, Player))
+    rates = f"now {active.learning_rate:g}" + (rates and f"; {rates}")
+    remedies = f"a lower learning rate ({rates}), clipping or a smaller weight may help."
     if batch is None or active.updates:
         return remedies
     names = {part: name for name, part in nets.model.named_modules() if isinstance(part, Component | FeatureNetwork)}

@@ -55,13 +55,14 @@ def _read_environment(run: RunFolder) -> dict[str, Any]:
     packages, plugins = environment.get("packages", {}), environment.get("plugins", {})
     seconds = [record["seconds"] for record in run.times()]
     cost = {"epochs": len(seconds), "seconds of training": f"{sum(seconds):.0f}"} if seconds else {}
+    changes = " with uncommitted changes" * bool(environment.get("git_dirty"))
     return {
         "run": str(run.path),
         "config": environment.get("source"),
         "seed": read_seed(run),
         "device": environment.get("device"),
         **cost,
-        "git commit": (environment.get("git_commit") or "")[:12],
+        "git commit": (environment.get("git_commit") or "")[:12] + changes,
         "Python": environment.get("python"),
         "platform": environment.get("platform"),
         "packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),

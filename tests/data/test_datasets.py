@@ -24,7 +24,7 @@ from spen_plugins.data.download import get
 from spen_plugins.data.parts.split import split_file
 from spen_plugins.data.parts.stratification import stratify
 from spen_plugins.errors import ConfigError, DataError, RunError
-from tests.loaded import ROOT
+from tests.loaded import ROOT, parsed
 
 SPEN_DATA = os.environ.get("SPEN_DATA")
 real_data = pytest.mark.skipif(not SPEN_DATA, reason="$SPEN_DATA is not set")
@@ -93,6 +93,13 @@ def serve(patch: pytest.MonkeyPatch, root: Path, name: str, files: Sequence[File
 
 def test_plain_paths_pass_through(cache):
     assert locate("some/where.arff") == Path("some/where.arff")
+
+
+def test_an_empty_path_is_no_folder():
+    with pytest.raises(DataError, match="found an empty path"):
+        locate("")
+    with pytest.raises(ConfigError, match=r"'task.validation': found \"\".*the path is empty"):
+        parsed("task", "text", train="x.csv", validation="")
 
 
 def test_a_tilde_is_the_home_folder(cache, tmp_path, monkeypatch):

@@ -191,6 +191,12 @@ def test_files_are_valid_and_reproducible(tmp_path: Path) -> None:
         assert save(training_figure([Group("mine", [run])]), tmp_path / "new" / name) == [png, svg]
     assert svg.read_bytes() == first and png.read_bytes() == data
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["plot.v1.png", "plot.v1.svg"]
+    (pdf,) = save(training_figure([Group("mine", [run])]), tmp_path / "new" / "plot.pdf")
+    first = pdf.read_bytes()
+    assert pdf.name == "plot.pdf" and first.startswith(b"%PDF") and len(list(pdf.parent.iterdir())) == 3
+    assert save(training_figure([Group("mine", [run])]), pdf) == [pdf] and pdf.read_bytes() == first
+    with pytest.raises(ConfigError, match=r"found suffix \.jpg; expected \.png, \.svg, \.pdf"):
+        save(training_figure([Group("mine", [run])]), tmp_path / "plot.jpg")
 
 
 def test_panels_match_the_figure(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from spen_plugins.files import (
     writing,
     writing_folder,
 )
-from spen_plugins.files.lock import locked
+from spen_plugins.files.lock import check_unused, locked
 from spen_plugins.files.unfinished import LOCK
 
 
@@ -183,10 +183,14 @@ def test_a_folder_has_one_holder_who_is_named(tmp_path: Path) -> None:
         )
         with pytest.raises(ConfigError, match=message), locked(folder):
             pass
+        with pytest.raises(ConfigError, match=message):
+            check_unused(folder)
         assert (folder / LOCK).exists()
         (folder / LOCK).write_text("{")  # it is just being written
         with pytest.raises(ConfigError, match="in use by another process"), locked(folder):
             pass
+    assert not any(folder.iterdir())
+    check_unused(folder)
     assert not any(folder.iterdir())
     with locked(folder):
         pass

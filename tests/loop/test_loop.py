@@ -33,6 +33,7 @@ from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.recipe import Callbacks, Recipe, assign, find_touched
 from spen_plugins.loop.torch_modes import attention_kernels, random_state, seed_everything, set_random_state
 from spen_plugins.runs.folder.folder import RunFolder
+from tests.loaded import parsed
 
 
 class ToyMetric(sp.Metric):
@@ -399,7 +400,7 @@ def test_weights_that_are_not_finite_are_never_saved(model: sp.Model, task: ToyT
 
     stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 3, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run", checkpoint_seconds=0.0)
-    with pytest.raises(NonFiniteLoss, match=r"weights of phase 'net' is nan.*epoch 1.*last good checkpoint"):
+    with pytest.raises(NonFiniteLoss, match=r"weights of phase 'net' is nan.*epoch 2.*last good checkpoint"):
         loop.run()
     for weights in (loop.folder.checkpoint.load()["model"], loop.folder.weights()):
         assert all(torch.isfinite(value).all() for value in weights.values())
@@ -460,7 +461,7 @@ def test_an_infinite_loss_names_phase_epoch_and_batch(model: sp.Model, task: Toy
 
     stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 3, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run", checkpoint_seconds=0.0)
-    with pytest.raises(NonFiniteLoss, match=r"'cross_entropy' of phase 'net' is inf.*epoch 1, batch 1, update 5"):
+    with pytest.raises(NonFiniteLoss, match=r"'cross_entropy' of phase 'net' is inf.*epoch 2, batch 1, update 5"):
         loop.run()
     state = loop.folder.checkpoint.load()
     assert all(torch.isfinite(value).all() for value in state["model"].values())
@@ -474,15 +475,19 @@ def test_a_loss_that_is_not_finite_from_the_start_names_the_component(task: ToyT
         def forward(self, features: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
             return super().forward(features, y).square().neg().log()
 
+    _, config = parsed("trainer", "energy", net={"lr": 7.0}, batch_size=8)
     for model, message in (
         (model_for(task, Logarithm), r"the output of energy \(Logarithm\) is the first that is not finite$"),
-        (model_for(task), "a lower learning rate .* may help"),
+        (
+            model_for(task),
+            r"a lower learning rate \(.*; trainer\.energy\.lr=0\.001, trainer\.net\.lr=7\), .* may help",
+        ),
     ):
         factor = 1.0 if isinstance(model.energy, Logarithm) else float("nan")
         phase = sp.Phase("e", ("energy",), lambda c, scale=factor: {"e": c.energy(c.batch.gold)[:, 0] * scale}, ADAM)
         stage = sp.Stage("s", (phase,), 1, frozen=("inference_net",))
         with pytest.raises(NonFiniteLoss, match=rf"update 0\. There is no checkpoint yet; {message}"):
-            make_loop(model, task, [stage], tmp_path / type(model.energy).__name__).run()
+            make_loop(model, task, [stage], tmp_path / type(model.energy).__name__, config).run()
 
 
 def test_a_stopped_and_resumed_run_ends_like_an_uninterrupted_one(task: ToyTask, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_words_that_name_no_group(tmp_path):
         ([f"{tmp_path}/yy"], r"found no run .*Did you mean 'y'"),
         ([str(tmp_path / "x")], "two runs with seed 0, a and b"),
         ([f"y={tmp_path}/y", f"y={tmp_path}/x/a"], "found two runs labelled 'y'"),
-        ([str(tmp_path / "y" / "config.json")], "neither a run folder"),
+        ([str(tmp_path / "y" / "config.json")], "neither a run folder .*: it is a file; name its folder"),
     ):
         with pytest.raises(ConfigError, match=message):
             read_groups(words)

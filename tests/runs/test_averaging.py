@@ -227,7 +227,7 @@ def test_a_folder_whose_runs_have_no_mean_predicts_with_its_best(
 
     for choose, message in (
         (fail, "can't be averaged: the data changed"),
-        (lambda m, *_: (m[:1], [0.5]), "no mean of its runs"),
+        (lambda m, *_: (m[:1], [0.5]), f"no mean of its runs scores better on validation than {best} alone"),
     ):
         monkeypatch.setattr(means, "choose_members", choose)
         assert message in " ".join(spen_run("--resume", folder, "--device", "cpu").stdout.split())

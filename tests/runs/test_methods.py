@@ -387,4 +387,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "mine").touch()
     result = spen_run(*SMALL, "methods=cross_entropy,nce", "--out", tmp_path, status=2)
     assert "has no methods" in result.stderr
+    for words in (("methods=cross_entropy,nce",), ("seeds=0..1",)):
+        result = spen_run(*SMALL, *words, "--out", tmp_path / "mine", status=2)
+        assert "mine is a file; nothing was overwritten" in " ".join(result.stderr.split())
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

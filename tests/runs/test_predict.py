@@ -141,6 +141,8 @@ def copy_damaged(run: Path, copy: Path, name: str, change: Any) -> Path:
 def test_damaged_runs_are_reported(labels: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not a run folder"):
         sp.load(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match=r"not a run folder: it is a file; name its folder"):
+        sp.load(labels / "config.json")
     incomplete = copy_damaged(labels, tmp_path / "b", "weights.safetensors", Path.unlink)
     with pytest.raises(RunError, match="no weights yet"):
         sp.load(incomplete)
@@ -198,5 +200,14 @@ def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -
             "labels",
             tmp_path / "misfit",
             **{**settings, "features.hidden": "[8]", "init.inference_net": json.dumps(str(labels))},
+        )
+    shutil.copytree(labels, tmp_path / "other")
+    facts = json.loads((labels / "vocabulary.json").read_text())
+    (tmp_path / "other" / "vocabulary.json").write_text(json.dumps(facts | {"labels": facts["labels"][1:]}))
+    with pytest.raises(ConfigError, match=r"other was trained with other labels than those of the training data"):
+        trained(
+            "labels",
+            tmp_path / "misfit",
+            **{**settings, "features.hidden": "[8]", "init.inference_net": json.dumps(str(tmp_path / "other"))},
         )
     assert not (tmp_path / "misfit").exists(), "nothing is left behind by a run that never began"

@@ -21,6 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from spen_plugins import RunFolder
 from spen_plugins.cli.run import main
 from spen_plugins.files.lock import locked
+from spen_plugins.runs.folder.environment import read_git_state
 from tests.loaded import ROOT
 
 CONFIGS = ROOT / "configs"
@@ -125,7 +126,9 @@ def test_a_run_that_is_being_trained_is_not_resumed(reference: Path, tmp_path: P
     (folder / "metrics.json").unlink()
     with locked(folder):
         output = " ".join(resume(folder, status=2).split())
+        new_output = " ".join(train(folder, status=2).split())
     assert f"in use by process {os.getpid()} on " in output and "Traceback" not in output
+    assert f"in use by process {os.getpid()} on " in new_output and "not empty" not in new_output
     assert not (folder / "metrics.json").exists()
 
 
@@ -162,16 +165,35 @@ def test_nothing_written_can_run_code(reference: Path) -> None:
 def test_the_environment_is_complete(reference: Path) -> None:
     environment = json.loads((reference / "environment.json").read_text())
     assert environment["format"] == 3 and environment["seed"] == 3
+    assert {"git_commit", "git_dirty"} <= environment.keys()
     assert environment["packages"]["torch"] and environment["plugins"]["seal"]
     metrics = json.loads((reference / "metrics.json").read_text())
     assert set(metrics) == {"validation", "test", "protocol"}
     assert 0 < metrics["test"]["example_f1"] <= 1
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_uncommitted_changes_are_recorded_beside_the_commit(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_git_state() == {"git_commit": None, "git_dirty": None}
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+    (tmp_path / "x").write_text("1")
+    for words in (("init", "-q"), ("add", "x"), (*identity, "commit", "-qm", "x")):
+        subprocess.run(["git", *words], check=True)
+    (tmp_path / "untracked").touch()
+    state = read_git_state()
+    assert len(state["git_commit"]) == 40 and state["git_dirty"] is False
+    (tmp_path / "x").write_text("2")
+    assert read_git_state() == state | {"git_dirty": True}
+
+
 def test_a_used_folder_is_not_overwritten(reference: Path) -> None:
     weights = (reference / "weights.safetensors").read_bytes()
     output = train(reference, status=2)
     assert "is not empty" in output and "another --out" in output
+    assert "weights.safetensors is a file; nothing" in " ".join(
+        train(reference / "weights.safetensors", status=2).split()
+    )
     assert (reference / "weights.safetensors").read_bytes() == weights
 
 

@@ -47,6 +47,9 @@ def test_missing_folders_and_folders_without_a_run_are_rejected(factory: str, tm
         add(factory, model=str(tmp_path / "nowhere"), **get_required_settings(factory))
     with pytest.raises(ConfigError, match=r"holds no config\.json"):
         add(factory, model=str(tmp_path), **get_required_settings(factory))
+    (tmp_path / "config.txt").touch()
+    with pytest.raises(ConfigError, match=r"config\.txt', which is a file; give its folder"):
+        add(factory, model=str(tmp_path / "config.txt"), **get_required_settings(factory))
     with pytest.raises(ConfigError, match=rf"{factory}: found the model '', an empty name"):
         add(factory, model="", **get_required_settings(factory))
 

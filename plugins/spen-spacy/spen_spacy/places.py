@@ -70,6 +70,8 @@ def _describe_fault(path: str, factory: str) -> str:
     """The fault of a place that holds no run."""
     if not path:
         return "an empty name"
+    if Path(path).is_file():
+        return "which is a file; give its folder"
     if Path(path).exists():
         return "which is not a run folder: it holds no config.json"
     if path not in entry_points(group="spacy_models").names:

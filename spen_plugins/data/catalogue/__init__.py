@@ -121,7 +121,10 @@ def locate(path: str) -> Path:
 
     Raises:
         DataError: neither folder has a `data:` path; the message has the command that downloads it, if there is one.
+            Or the path is empty.
     """
+    if not path:
+        raise DataError("path", None, "an empty path", "a file or a folder; an argument may be an unset shell variable")
     if not path.startswith(PREFIX):
         return _expand_home(path)
     relative = path.removeprefix(PREFIX).rstrip("/")

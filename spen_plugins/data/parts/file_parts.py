@@ -7,7 +7,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.disk.shards import checksum, is_sharded, shards
@@ -58,6 +58,13 @@ class PartFilesConfig(EncodedConfig):
     """Validation file; without one, it is carved from the training file, stratified by tags or labels."""
     test: str | None = None
     """Test file."""
+
+    @field_validator("file", "split", "train", "validation", "test")
+    @classmethod
+    def _check_path(cls, path: str | None) -> str | None:
+        if path == "":
+            raise ValueError("the path is empty, as from an unset shell variable")
+        return path
 
 
 class LookUpConfig(Config):

@@ -36,6 +36,7 @@ from spen_plugins.data.texts.text_columns import (
     read_labels,
 )
 from spen_plugins.errors import DataError
+from spen_plugins.files import to_json
 
 _EXAMPLE = '{"text": "What a day!", "labels": ["joy"]}'
 _SAMPLE_LINES = 50
@@ -162,13 +163,12 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
 def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:
     text_name = layout.text if isinstance(layout.text, str) else TEXT[0]
     label_names = (layout.labels,) if isinstance(layout.labels, str) and not layout.labels.endswith("*") else LABELS
+    example = _EXAMPLE.replace('"text"', to_json(text_name)).replace('"labels"', to_json(label_names[0]))
 
     def read_item(item: Any) -> tuple[str, str | list[str] | None]:
         text = item.get(text_name) if isinstance(item, Mapping) else None
         if not isinstance(text, str):
-            raise DataError(
-                path, None, f"{item!r:.60} without a text under {text_name!r}", f"a line such as {_EXAMPLE}"
-            )
+            raise DataError(path, None, f"{item!r:.60} without a text under {text_name!r}", f"a line such as {example}")
         labels = None if gold is None else next((item[n] for n in label_names if item.get(n) is not None), None)
         if isinstance(labels, str) or (labels is None and not gold):
             return text, labels
@@ -176,10 +176,10 @@ def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:
             null_key = next((name for name in label_names if name in item), None)
             problem = f"no {label_names[0]!r}" if null_key is None else f"null under {null_key!r}"
             problem = problem if labels is None else f"labels {labels!r:.60}"
-            raise DataError(path, None, problem, f"a list of names, as in {_EXAMPLE}; for none, an empty list")
+            raise DataError(path, None, problem, f"a list of names, as in {example}; for none, an empty list")
         return text, list(map(str, labels))
 
-    cells, lines = LabelCells(path, layout.separator), read_json_lines(path, _EXAMPLE, read_item)
+    cells, lines = LabelCells(path, layout.separator), read_json_lines(path, example, read_item)
     rows = [Row(text, None if labels is None else cells.read(n, labels), n) for n, (text, labels) in lines]
     if gold:
         cells.check()
@@ -204,7 +204,7 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
 
     if form is TSV and columns.names is None:
         return read_rows(), form.name
-    return read_rows(), f"{form.name}, texts in column {text!r}, {describe_labels(columns, layout)}"
+    return read_rows(), f"{form.name}, texts in column {text!r}, {describe_labels(columns, layout, gold)}"
 
 
 def open_columns(

@@ -213,10 +213,10 @@ def read_labels(
     return tuple(name for name, value in values.items() if value in TRUE)
 
 
-def describe_labels(columns: TextColumns, layout: Layout) -> str:
-    """The place of the labels, in words, for a note."""
+def describe_labels(columns: TextColumns, layout: Layout, gold: bool | None) -> str:
+    """The place of the labels, in words, for a note; `gold` as in `find_columns`."""
     if columns.labels is None:
-        return "no labels"
+        return "labels not read" if gold is None else "no labels"
     if isinstance(columns.labels, dict):
         return f"{len(columns.labels)} labels as columns of 0 and 1"
     name = columns.names[columns.labels] if columns.names else columns.labels + 1

@@ -45,7 +45,7 @@ def environment(
         "processor": processor(device),
         "packages": packages(),
         "plugins": dict(plugins),
-        "git_commit": _read_git_commit(),
+        **read_git_state(),
         "data_sha256": dict(data),
         "files_sha256": dict(files),
     }
@@ -97,9 +97,17 @@ def _read_version(name: str) -> str | None:
         return None
 
 
-def _read_git_commit() -> str | None:
+def read_git_state() -> dict[str, Any]:
+    """The working folder's commit, and true if its tracked files differ from it; None without a commit."""
+    commit = _run_git("rev-parse", "HEAD")
+    changes = _run_git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no") if commit else None
+    return {"git_commit": commit or None, "git_dirty": None if changes is None else changes != ""}
+
+
+def _run_git(*arguments: str) -> str | None:
+    """The output of a command of git; None if it fails."""
     try:
-        result = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        result = subprocess.run(["git", *arguments], capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return result.stdout.strip() or None if result.returncode == 0 else None
+    return result.stdout.strip() if result.returncode == 0 else None

@@ -90,7 +90,8 @@ class RunFolder:
         if not is_empty:
             is_unfinished = (path / "config.json").exists() and not (path / "metrics.json").exists()
             resume = f"spen-run --resume {quote(str(path))}" if is_unfinished else "another --out"
-            raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
+            problem = "is not empty" if path.is_dir() else "is a file"
+            raise ConfigError(f"the run folder {path} {problem}; nothing was overwritten. Use {instead or resume}")
 
     @classmethod
     def open(cls, path: Path, mean: bool = False) -> RunFolder:
@@ -109,15 +110,14 @@ class RunFolder:
             path = path / (MEAN if mean and methods.get("mean") else methods["run"])
         folder = cls(path)
         if not (path / "config.json").exists():
-            problem = "there is no config.json in it" if path.exists() else "it does not exist"
+            problem = "it is a file; name its folder" if path.exists() else "it does not exist"
+            problem = "there is no config.json in it" if path.is_dir() else problem
             if run_paths := sorted(quote(str(config_path.parent)) for config_path in path.glob("*/config.json")):
                 problem += f"; the runs in it are {', '.join(run_paths[:5])}{', …' * (len(run_paths) > 5)}"
             raise ConfigError(f"{path} is not a run folder: {problem}")
         environment = folder.environment()  # empty if the run was killed before it wrote this file
-        if environment and environment.get("format") != FORMAT:
-            raise ConfigError(
-                f"{path} has format {environment.get('format')!r}; this version of spen-plugins reads format {FORMAT}"
-            )
+        if environment and (found := environment.get("format")) != FORMAT:
+            raise ConfigError(f"{path} has format {found!r}; this version of spen-plugins reads format {FORMAT}")
         return folder
 
     @property

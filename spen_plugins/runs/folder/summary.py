@@ -32,8 +32,7 @@ def print_scores(console: Console, folder: RunFolder) -> None:
         if ranking := scores.get("ranking"):
             console.print(_write_ranking(part, ranking), soft_wrap=True)
         if nll := scores.get("nll"):
-            values = ", ".join(f"{name} {value:.2f}" for name, value in nll.items())
-            console.print(f"negative log-likelihood in nats, {part}: {values}", soft_wrap=True)
+            console.print(_write_likelihoods(part, nll), soft_wrap=True)
     if calibration := folder.calibration():
         console.print(_write_calibration(calibration), soft_wrap=True)
         if bound := describe_bound(calibration):
@@ -52,6 +51,15 @@ def _format(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_format(item)}" for name, item in value.items())
     return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _write_likelihoods(part: str, nll: Mapping[str, float]) -> str:
+    """A line with likelihoods, and after them the numbers that have another unit."""
+    kinds = {"_ess": "effective samples", "_impossible": "share of examples with impossible gold"}
+    kind_by_name = {name: kind for name in nll for suffix, kind in kinds.items() if name.endswith(suffix)}
+    likelihoods = (f"{name} {value:.2f}" for name, value in nll.items() if name not in kind_by_name)
+    others = "".join(f"; {kind}: {name} {nll[name]:.2f}" for name, kind in kind_by_name.items())
+    return f"negative log-likelihood in nats, {part}: {', '.join(likelihoods)}{others}"
 
 
 def _write_ranking(part: str, ranking: Mapping[str, Mapping[str, float]]) -> str:

@@ -100,9 +100,8 @@ def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     """The runs of a run folder, or of a folder of run folders; see `read_groups`."""
     all_runs = open_runs(path)
     if not all_runs:
-        raise ConfigError(
-            f"{path} is neither a run folder nor a folder of runs: no config.json in it or its subfolders"
-        )
+        problem = "it is a file; name its folder" if path.is_file() else "no config.json in it or its subfolders"
+        raise ConfigError(f"{path} is neither a run folder nor a folder of runs: {problem}")
     finished_runs = [run for run in all_runs if unfinished or run.metrics() is not None]
     unfinished_names = ", ".join(str(run.path) for run in all_runs if run not in finished_runs)
     if not finished_runs:

@@ -55,7 +55,8 @@ def keep_mean(
             task = load_own_data(members[0].experiment, members[0].folder, "Train again")
             chosen, scores = choose_members(members, task, options)
             if len(chosen) == 1:
-                reason = f"no mean of its runs scores better on validation than {chosen[0].name} alone"
+                single = chosen[0].folder.path.relative_to(out)
+                reason = f"no mean of its runs scores better on validation than {single} alone"
                 return None, [f"the folder predicts with {best}: {reason}"]
             write_mean(chosen, members, task, mean_folder, options)
         except (ConfigError, DataError, RunError) as error:

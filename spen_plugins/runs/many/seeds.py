@@ -13,7 +13,7 @@ from spen_plugins.config.experiment import check
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import is_free, save_json
-from spen_plugins.files.lock import locked
+from spen_plugins.files.lock import check_unused, locked
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import METHODS, RunFolder, read_methods
 from spen_plugins.runs.many.groups import find_selection, find_unit
@@ -160,6 +160,9 @@ def run_many(
         out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
     """
     out = out or runner.choose_folder(source)
+    check_unused(out)
+    if out.is_file():
+        raise ConfigError(f"{out} is a file; nothing was overwritten. Use another --out")
     if not any(methods):
         read_seeds(out)  # raises an error for a folder with other content
     elif not read_methods(out) and not is_free(out):

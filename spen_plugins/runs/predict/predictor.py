@@ -161,7 +161,8 @@ class Predictor:
         Args:
             items: the inputs. A task of vectors also accepts a matrix with one row per input: a NumPy array or a matrix
                 of scipy.sparse, `(n, features)`, or a DataFrame with the features' names. A task of texts also accepts
-                strings; a task of tags also lists of words, and strings, which are split only at spaces.
+                strings, and the name of its own text column in place of "text"; a task of tags also lists of words, and
+                strings, which are split only at spaces.
             energy: if true, each prediction has its `"energy"`, as in `predict_examples`.
 
         Raises:

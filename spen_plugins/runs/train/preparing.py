@@ -67,6 +67,10 @@ def _copy_net(target: nn.Module, net: str, run: Path, facts: Mapping[str, Any], 
         saved_tensors = select_below(net, folder.weights())
         if not saved_tensors:
             raise ConfigError(f"{key}: the run {run} has no {net}")
+        for name in sorted(facts.keys() & run_facts.keys()):
+            if facts[name] != run_facts[name]:
+                problem = f"was trained with other {name} than those of the training data (see its vocabulary.json)"
+                raise ConfigError(f"{key}: the run {run} {problem}")
         tensors = list_tensors(target)
         # The inner net of an optimiser over y may have been trained without it; learned step sizes start anew.
         inner_tensors = select_below("net", tensors)
@@ -75,9 +79,6 @@ def _copy_net(target: nn.Module, net: str, run: Path, facts: Mapping[str, Any], 
         copy_tensors(saved_tensors, tensors, run)
     except RunError as error:
         raise ConfigError(f"{key}: {error}") from error
-    for name in sorted(facts.keys() & run_facts.keys()):
-        if facts[name] != run_facts[name]:
-            raise ConfigError(f"{key}: the run {run} was trained with other {name} (see its vocabulary.json)")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from spen_plugins.config.experiment import Built, check
 from spen_plugins.console import Console
 from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.errors import ConfigError
-from spen_plugins.files.lock import locked
+from spen_plugins.files.lock import check_unused, locked
 from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.mistakes import rehearse
 from spen_plugins.loop.processes import gather, wait_for_all
@@ -67,6 +67,7 @@ def run(
     notes = rehearse(components.trainer, ready.recipe, accelerator)
     folder = RunFolder(Path(gather(str(out or choose_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
+        check_unused(folder.path)
         RunFolder.check_free(folder.path)
     with _hold(folder, accelerator):
         if accelerator.is_main_process:

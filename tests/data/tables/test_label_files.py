@@ -468,6 +468,11 @@ def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, descr
         ("no separator\nat all\n", Layout(), r":1: found 'no separator'; expected one of these formats: JSONL .*CSV"),
         ('{"text": "a"}\n', Layout(), r":1: found no 'labels'; expected a list of names"),
         ('{"texts": "a"}\n', Layout(), r":1: found .* without a text under 'text'"),
+        (
+            '{"text": "a"}\n',
+            Layout("body", "tags"),
+            r"'body'; expected a line such as {\"body\": .*, \"tags\": \[\"joy\"]}",
+        ),
         ('{"text": "a", "labels": [1.5]}\n', Layout(), r":1: found labels \[1\.5\]"),
         ('{"text": "a", "labels": NaN}\n', Layout(), ":1: found .* not JSON"),
         ("".join(f"c{i}\tx\tone two\n" for i in range(60)) + "b\tx\n", Layout(), r":61: found 2 cells"),

@@ -136,10 +136,11 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
             self._fit = replace(self._fit, selection=self.selection)
 
     def _warn_of_empty_sets(self) -> None:
-        """Warns if example F1 is the selection by default on a validation part in which many examples have no label."""
-        sizes = [len(example.gold) for example in self._parts.get("validation", ())]
-        share = sizes.count(0) / max(len(sizes), 1)
-        if self.config.selection is None and self.selection == "example_f1" and share >= MANY_EMPTY:
+        """Warns if no validation example has a label, or many have none and example F1 is the selection by default."""
+        share = np.mean([len(example.gold) == 0 for example in self._parts.get("validation", ())] or [0])
+        if share == 1:
+            self._warn(f"no example of {self.config.validation or 'validation'} has a label: its scores mean nothing")
+        elif self.config.selection is None and self.selection == "example_f1" and share >= MANY_EMPTY:
             self._warn(
                 f"{share:.0%} of the validation examples have no label. Example F1, which chooses the epoch and the "
                 "decoder, ignores labels that are predicted for these; set task.selection=micro_f1"
@@ -233,13 +234,12 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def label_facts(self) -> dict[str, Any]:
         """The part of `facts` from which `restore_labels` rebuilds the decoder and the facts about labels."""
-        forest = self.space.forest
         return {
             "threshold": self.decoder.threshold,
             **({} if self.decoder.temperature is None else {"decode_temperature": self.decoder.temperature}),
             **({"decode_law": self.law} if self.law else {}),
             **({} if self.space.largest is None else {"largest": self.space.largest}),
-            **({} if forest is None else {"parents": forest.parents}),
+            **({} if self.space.forest is None else {"parents": self.space.forest.parents}),
         }
 
     def restore_labels(self, facts: Mapping[str, Any]) -> None:

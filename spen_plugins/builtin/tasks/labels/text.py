@@ -21,6 +21,7 @@ from spen_plugins.data.tables.label_cells import SEPARATOR
 from spen_plugins.data.text import RawText, read_lines, split_lines
 from spen_plugins.data.texts.labelled_texts import has_labels, read_texts
 from spen_plugins.errors import DataError
+from spen_plugins.files import to_json
 from spen_plugins.settings.facts import listed
 from spen_plugins.task import HELD_OUT, Shown, TextInputs
 from spen_plugins.task_parts import ReadsText
@@ -118,16 +119,23 @@ class TextLabels(TextParts, TakesRules, ReadsText):
         return find_text_columns(path, self._make_layout())
 
     def parse(self, item: Any) -> Example:
-        """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""
-        item = {"text": item} if isinstance(item, str) else item
-        if not isinstance(item, Mapping) or not isinstance(item.get("text"), str) or item.keys() - {"text", "labels"}:
-            raise DataError("item", None, f"{item!r:.80}", 'a text, or {"text": "..."}, optionally with "labels"')
+        """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold.
+
+        In place of "text", the name of the run's own text column is a key too.
+        """
+        own_key = self.config.text if isinstance(self.config.text, str) else "text"
+        item = {own_key: item} if isinstance(item, str) else item
+        text_keys = {"text", own_key} & item.keys() if isinstance(item, Mapping) else set()
+        text = item[text_keys.pop()] if len(text_keys) == 1 else None
+        if not isinstance(text, str) or item.keys() - {"text", own_key, "labels"}:
+            form = f'a text, or {{{to_json(own_key)}: "..."}}, optionally with "labels"'
+            raise DataError("item", None, f"{item!r:.80}", form)
         names = item.get("labels")
         if names is None:
-            return Example(item["text"], None)
+            return Example(text, None)
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise DataError("item", None, f"labels {names!r:.80}", 'a list of label names, as in ["a", "b"]')
-        return Example(item["text"], self._number_labels(names, "item", None))
+        return Example(text, self._number_labels(names, "item", None))
 
     def facts(self) -> dict[str, Any]:
         return {

@@ -601,6 +601,7 @@ def test_scores_of_rankings_are_printed_after_the_table(tmp_path):
     assert set(details) == {"ranking", "example_ap", "label_ap"} and list(details["ranking"]) == ["1", "2"]
     assert set(details) <= set(task.protocol())
     constant = {"score": "example_f1", "validation": 0.29666666666666663}
+    details["nll"] = {"net": 2.5, "net_impossible": 0.1, "energy": 2.0, "energy_ess": 109.09}
     contents = {"validation": {**metric.compute(), **details}, "protocol": {"constant_predictor": constant}}
     (tmp_path / "metrics.json").write_text(json.dumps(contents))
     (tmp_path / "config.json").write_text("{}")
@@ -610,6 +611,10 @@ def test_scores_of_rankings_are_printed_after_the_table(tmp_path):
     assert output.count("precision") == 2  # precision and r_precision, in one line
     assert "constant_predictor: score example_f1, validation 0.2967\n" in output
     assert "the 1, 2 likeliest labels, validation: precision 0." in output and "│ label_ap" in output
+    assert (
+        "nats, validation: net 2.50, energy 2.00; share of examples with impossible gold: net_impossible 0.10" in output
+    )
+    assert "; effective samples: energy_ess 109.09\n" in output
     assert find_score(contents["validation"], "ranking.2.ndcg") == details["ranking"]["2"]["ndcg"]
     assert find_score(contents["validation"], "ranking.7.ndcg") is None
     with pytest.raises(sp.ConfigError, match=r"task\.at\.0': found 0"):
@@ -626,6 +631,9 @@ def test_example_f1_is_reported_as_a_misleading_choice(tmp_path, recwarn):
         (tmp_path / name).write_text("".join(["number,tag_a,tag_b\n", *lines]))
     files = {"train": str(tmp_path / "x.csv"), "validation": str(tmp_path / "y.csv"), "labels": "tag_*"}
     assert any(re.match(f"warning: {message}", note) for note in load_task(**files).notes())
+    (tmp_path / "z.csv").write_text("".join(["number,tag_a,tag_b\n", *lines[:2]]))
+    notes = load_task(**{**files, "validation": str(tmp_path / "z.csv")}, selection="accuracy").notes()
+    assert any(re.match(r"warning: no example of .*z\.csv has a label: its scores", n) for n in notes)
     full_task = in_memory("multilabel", {"train": (rows, empty), "validation": (rows[1:], empty[1:])})
     assert full_task.selection == "example_f1" and not recwarn.list
     for selection in ("example_f1", "accuracy"):  # set by the user

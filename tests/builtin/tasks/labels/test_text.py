@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -228,6 +229,7 @@ def test_prediction_ignores_labels_unknown_to_the_run(files, tmp_path):
         path = written(tmp_path / name, text)
         assert [(e.text, e.gold) for e in task.read_inputs(path)] == [("hello there", None)]
         assert task.notes()[0].startswith(f"{path}: read as ") and task.notes()[0].endswith("(1 text)")
+        assert "no labels" not in task.notes()[0] and ("labels not read" in task.notes()[0] or name != "x.csv")
         with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 known labels"):
             task.read(path)
 
@@ -302,6 +304,16 @@ def test_parse():
         ({"text": "x", "labels": ["sience"]}, "Did you mean 'science'"),
     ):
         with pytest.raises(DataError, match=message):
+            task.parse(item)
+
+
+def test_parse_accepts_the_runs_own_text_column(files):
+    task_type, config = parsed("task", "text", train=files["train"], validation=files["validation"], text="body")
+    task = task_type(config)
+    task.restore(load_task(corpus="sample").facts())
+    assert [task.parse(item).text for item in ({"body": "x"}, {"text": "x"}, "x")] == ["x"] * 3
+    for item in ({"text": "x", "body": "y"}, {"comment": "x"}):
+        with pytest.raises(DataError, match=re.escape('expected a text, or {"body": "..."}')):
             task.parse(item)
 
 
