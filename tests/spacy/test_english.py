@@ -97,6 +97,12 @@ def test_the_larger_pipeline_encodes_a_text_once(larger: Language) -> None:
     assert len(encoders) == 5 and len(set(encoders.values())) == 1
 
 
+def test_lists_and_tables_have_one_name_per_cell(larger: Language) -> None:
+    for text in ("Anna Lee\n\nBob Ray\n\nBoston", "Anna Lee\tBoston\nBob Ray\tParis"):
+        doc = larger(text)
+        assert [span.text for span in doc.ents] == text.replace("\n\n", "\t").replace("\n", "\t").split("\t")
+
+
 def check_simple_annotations(english: Language) -> Doc:
     doc = english(SENTENCE)
     assert english.pipe_names == PIPES
