@@ -6,6 +6,7 @@ import io
 import json
 import os
 import runpy
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -211,8 +212,20 @@ def test_python_m_prints_what_any_pipeline_finds(
     assert capsys.readouterr().out.splitlines()[:2] == ["Acme closes .", "ORG        Acme"]
 
 
+def test_python_m_reads_and_writes_utf8_in_any_locale(tmp_path: Path) -> None:
+    spacy.blank("en").to_disk(tmp_path)
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "spen_spacy", str(tmp_path)]
+    for arguments, text in ((["Zoë left"], ""), ([], "Zoë left\n")):
+        process = subprocess.run(
+            [*command, *arguments], input=text.encode(), capture_output=True, env=os.environ | locale, timeout=120
+        )
+        assert process.stdout.decode().split() == ["Zoë", "left"], process.stderr.decode()
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"), [(["no_such"], "The text is empty"), (["no_such", "Hi."], "Unknown")]
+    ("arguments", "message"),
+    [(["no_such"], "The text is empty"), (["no_such", "Hi."], "Unknown"), (["no_such", "Zo\udceb"], "is not UTF-8")],
 )
 def test_python_m_reports_errors(
     arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
