@@ -1,7 +1,9 @@
-"""The process during training: random states, memory, attention, and numbers too small for full precision."""
+"""The process during training and prediction: random states, memory, attention, numbers too small for full precision,
+and the threads of forked processes."""
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,6 +15,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spen_plugins.errors import RunError
 from spen_plugins.trainer import Stage
+
+if hasattr(os, "register_at_fork"):  # a forked process lacks its parent's threads, for which torch would wait for ever
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def random_state() -> dict[str, Any]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,22 @@ def test_a_pickle_loads_the_folder_again(labels: Path) -> None:
     run = sp.load(labels)
     copy = pickle.loads(pickle.dumps(run))
     assert copy.predict([{"features": {}}]) == run.predict([{"features": {}}])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork on this system")
+def test_a_forked_process_predicts_after_its_parent(labels: Path) -> None:
+    lines = [
+        "import os, signal, sys, torch, spen_plugins as sp",
+        "predictor = sp.load(sys.argv[1])",
+        "torch.ones(10**6).exp()  # starts the threads",
+        "if (process := os.fork()) == 0:",
+        "    signal.alarm(30)",
+        "    torch.ones(10**6).exp()",
+        "    os._exit(len(predictor.predict([{'features': {}}])) - 1)",
+        "sys.exit(os.waitpid(process, 0)[1])",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines), str(labels)]
+    assert subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "2"}, timeout=120).returncode == 0
 
 
 def test_the_protocol_has_the_unit_of_scores_that_are_not_fractions(

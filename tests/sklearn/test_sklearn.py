@@ -566,6 +566,7 @@ def test_other_features_than_in_training_are_rejected(classifier) -> None:
     [
         (SENTENCES, None, "requires y to be passed"),
         ([["a"], ["b"]], [["B-X"], [3]], "sentence 1 of train: found"),
+        ([["a"], ["b"]], [["N"], [""]], "sentence 1 of train: found tags .*none of them empty"),
         (SENTENCES, NAMES[:3], r"inconsistent numbers of samples: \[16, 3\]"),
         ([["a"]], [["N"]], "found 1 rows with labels; expected at least two"),
         ([["a"], ["b"]], [["N"], ["N", "V"]], "sentence 1 of train: found 2 tags for 1 words"),

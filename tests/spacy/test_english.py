@@ -6,6 +6,7 @@ import io
 import json
 import os
 import runpy
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -95,6 +96,12 @@ def test_the_larger_pipeline_encodes_a_text_once(larger: Language) -> None:
                 if isinstance(network, sp.FeatureNetwork) and network.shared_part() is not None:
                     encoders[name, part] = id(network.shared_part())
     assert len(encoders) == 5 and len(set(encoders.values())) == 1
+
+
+def test_lists_and_tables_have_one_name_per_cell(larger: Language) -> None:
+    for text in ("Anna Lee\n\nBob Ray\n\nBoston", "Anna Lee\tBoston\nBob Ray\tParis"):
+        doc = larger(text)
+        assert [span.text for span in doc.ents] == text.replace("\n\n", "\t").replace("\n", "\t").split("\t")
 
 
 def check_simple_annotations(english: Language) -> Doc:
@@ -205,8 +212,20 @@ def test_python_m_prints_what_any_pipeline_finds(
     assert capsys.readouterr().out.splitlines()[:2] == ["Acme closes .", "ORG        Acme"]
 
 
+def test_python_m_reads_and_writes_utf8_in_any_locale(tmp_path: Path) -> None:
+    spacy.blank("en").to_disk(tmp_path)
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "spen_spacy", str(tmp_path)]
+    for arguments, text in ((["Zoë left"], ""), ([], "Zoë left\n")):
+        process = subprocess.run(
+            [*command, *arguments], input=text.encode(), capture_output=True, env=os.environ | locale, timeout=120
+        )
+        assert process.stdout.decode().split() == ["Zoë", "left"], process.stderr.decode()
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"), [(["no_such"], "The text is empty"), (["no_such", "Hi."], "Unknown")]
+    ("arguments", "message"),
+    [(["no_such"], "The text is empty"), (["no_such", "Hi."], "Unknown"), (["no_such", "Zo\udceb"], "is not UTF-8")],
 )
 def test_python_m_reports_errors(
     arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

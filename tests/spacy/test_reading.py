@@ -43,6 +43,8 @@ def test_blank_text_has_no_pieces(text: str) -> None:
         ("(He left.) She stayed", ["( He left . )", "She stayed"]),
         ("A title\n\nA text", ["A title", "A text"]),
         ("One\nline", ["One line"]),
+        ("Name\tCity\nAnna\tYork\r\nBob\t\n", ["Name", "City", "Anna", "York", "Bob"]),
+        ("One\nline\n\tTwo\nlines", ["One line", "Two lines"]),
         (". . x", [". .", "x"]),
     ],
 )
@@ -56,6 +58,14 @@ def test_sentences_of_the_doc_come_first_and_can_be_overruled() -> None:
     assert join_pieces(reading, *reading.pieces("auto", "rule")) == ["a . b", "c"]
     assert join_pieces(reading, *reading.pieces("rule", "rule")) == ["a .", "b c"]
     assert join_pieces(reading, *reading.pieces("doc", "rule")) == ["a . b c"]
+
+
+def test_blank_lines_and_tabs_end_pieces_of_any_doc() -> None:
+    words = ["Boston", "\t", "Anna", "Lee", "\r\n\r\n", "Bob", "\n", "Ray", "."]
+    for starts, pieces in ((None, ["Bob Ray ."]), ([i in (0, 7) for i in range(len(words))], ["Bob", "Ray ."])):
+        reading = Reading(Doc(NLP.vocab, words=words, sent_starts=starts))
+        assert join_pieces(reading, *reading.pieces("auto", "doc")) == ["Boston", "Anna Lee", *pieces]
+        assert len(reading.pieces("doc", "rule")) == 1
 
 
 def test_docs_without_sentences_are_split_as_the_component_is_configured() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -25,7 +26,13 @@ def main(pipeline: str | None = None) -> None:
         parser.add_argument("pipeline", help="name or folder of a spaCy pipeline, such as spen_en")
     parser.add_argument("text", nargs="*", help="the text (default: standard input)")
     options = parser.parse_args()
-    text = " ".join(options.text) if options.text else sys.stdin.read().strip()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # in any locale
+    try:
+        text = " ".join(options.text) if options.text else sys.stdin.read().strip()
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError:
+        parser.error("The text is not UTF-8.")
     if not text:
         parser.error("The text is empty.")
     name = pipeline or options.pipeline

@@ -19,8 +19,8 @@ class Reading(TypedDict):
 
     Attributes:
         sentences: unit of input. "auto": the doc's sentences; without them `spen_ner` reads the whole doc, as tweets
-            are in training, and the others split as "rule" does; "doc": the whole doc; "rule": split after final
-            punctuation and at blank lines.
+            are in training, and the others split as "rule" does; all split at blank lines and tabs; "doc": the whole
+            doc; "rule": split after final punctuation, at blank lines and at tabs.
         window: most words per window; longer units are read in windows that overlap by 40 words, and for roles in
             windows around each predicate.
         energy: if true, `doc._.spen_energy`, and frames, get the energy of the analysis; the run must have an energy.

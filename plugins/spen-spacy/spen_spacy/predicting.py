@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +42,6 @@ class Run:
         self._options = {"energy": True} if energy else {}
         nets = [module for module in self.predictor.model.modules() if isinstance(module, sp.FeatureNetwork)]
         self._is_large = any(net.large for net in nets)
-        self._process = os.getpid()
         self._encoders = join(self, self.predictor.model, device)
 
     def save(self, folder: Path, apart: bool) -> None:
@@ -53,7 +51,6 @@ class Run:
 
     def predict(self, examples: Sequence[Any]) -> list[Any]:
         """The task's predictions, in the examples' order."""
-        self._leave_parents_threads()
         answers: list[Any] = [None] * len(examples)
         with turns(self._encoders, self), self.predictor.keep_casts():
             for rows in cut_batches([*map(self.task.length, examples)]):
@@ -65,7 +62,6 @@ class Run:
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[sp.Proposal, sp.Batch, list[int]]]:
         """The net's proposals, batch by batch, with the indices of the examples."""
-        self._leave_parents_threads()
         with turns(self._encoders, self), self.predictor.keep_casts():
             for rows in cut_batches([*map(self.task.length, examples)]):
                 with self._limit_threads():
@@ -77,12 +73,6 @@ class Run:
         """E(x, y) of each example's decoded output; low is good."""
         with self._limit_threads():
             return self.predictor.energies(proposal, batch)
-
-    def _leave_parents_threads(self) -> None:
-        """Keeps a forked process from its parent's thread pool, in which it would hang."""
-        if os.getpid() != self._process:
-            torch.set_num_threads(1)
-            self._process = os.getpid()
 
     @contextmanager
     def _limit_threads(self) -> Iterator[None]:

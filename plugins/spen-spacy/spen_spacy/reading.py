@@ -30,12 +30,15 @@ class Reading:
 
     def pieces(self, sentences: Sentences, otherwise: Literal["doc", "rule"]) -> list[tuple[int, int]]:
         """Start and end (exclusive) of each piece, in words. "auto": the doc's sentences if it has any, else pieces as
-        for `otherwise`; "doc": the whole doc; "rule": split after final punctuation and at blank lines."""
+        for `otherwise`, split at breaks in either case; "doc": the whole doc; "rule": split after final punctuation and
+        at breaks. A break is a blank line, a tab or the end of a table's row."""
         if not self.words:
             return []
+        has_sentences = sentences == "auto" and self.doc.has_annotation("SENT_START")
+        unit = otherwise if sentences == "auto" else sentences
+        cuts = self._find_starts() if has_sentences else self._split_by_rule() if unit == "rule" else []
         if sentences == "auto":
-            sentences = "auto" if self.doc.has_annotation("SENT_START") else otherwise
-        cuts = {"auto": self._find_starts, "rule": self._split_by_rule, "doc": list}[sentences]()
+            cuts = sorted({*cuts, *self._find_breaks()})
         return list(pairwise([0, *cuts, len(self.words)]))
 
     def _find_starts(self) -> list[int]:
@@ -44,14 +47,11 @@ class Reading:
         return (np.flatnonzero(np.diff(sentence_numbers)) + 1).tolist()
 
     def _split_by_rule(self) -> list[int]:
-        """Words, except the first, after final punctuation (and closing marks) or after a blank line."""
-        cuts, words, places = [], self.words, self.places
+        """Words, except the first, after final punctuation (and closing marks) or after a break."""
+        cuts, breaks = [], set(self._find_breaks())
         is_ended = False
-        for i, word in enumerate(words):
-            follows_blank = (
-                i > 0 and places[i] - places[i - 1] > 1 and self._has_blank_line(places[i - 1] + 1, places[i])
-            )
-            if follows_blank or (is_ended and not self._closes(i)):
+        for i, word in enumerate(self.words):
+            if i in breaks or (is_ended and not self._closes(i)):
                 cuts.append(i)
                 is_ended = False
             if word[-1] in _FINAL and not word.strip(_FINAL):
@@ -65,9 +65,19 @@ class Reading:
             return self.places[i] - self.places[i - 1] == 1 and not self.doc[self.places[i - 1]].whitespace_
         return word in _CLOSING or not word.strip(_FINAL)
 
-    def _has_blank_line(self, start: int, end: int) -> bool:
-        """True if the whitespace tokens from `start` to `end` hold a blank line."""
-        return "".join(self._texts[start:end]).count("\n") > 1
+    def _find_breaks(self) -> list[int]:
+        """Words, except the first, after a blank line, a tab, or a line end beside a tab of the same line."""
+        if len(self.places) == len(self.doc):
+            return []
+        starts = (np.flatnonzero(np.diff(self.places) > 1) + 1).tolist()
+        gaps = {i: "".join(self._texts[self.places[i - 1] + 1 : self.places[i]]) for i in starts}
+        gaps = {i: gap for i, gap in gaps.items() if "\n" in gap or "\t" in gap}
+        is_tab = [False, *("\n" not in gap for gap in gaps.values()), False]
+        return [
+            i
+            for (i, gap), follows_tab, precedes_tab in zip(gaps.items(), is_tab[:-2], is_tab[2:], strict=True)
+            if "\t" in gap or gap.count("\n") > 1 or follows_tab or precedes_tab
+        ]
 
 
 class Window(NamedTuple):
