@@ -74,8 +74,11 @@ def _check_seed_is_used(path: Path, text: str, values: Mapping[str, Any], config
     """Raise a ConfigError if a function ignores its argument `seed`: runs of several seeds would be equal."""
     if "seed" not in values or not isinstance(config, dict) or config.get("seed", 0) == values["seed"]:
         return
-    other_values = {**values, "seed": int(not values["seed"])}
-    if jsonnet.evaluate(path, text, other_values) == config:
+    try:
+        others = [jsonnet.evaluate(path, text, {**values, "seed": values["seed"] + step}) for step in (1, 2)]
+    except ConfigError:  # only an argument that is used can be invalid
+        return
+    if all(other == config for other in others):
         raise ConfigError(
             f"{path}: found seed={values['seed']}, which the function ignores: its config has the seed "
             f"{config.get('seed', 0)}. Pass it on, as in labels(data=data, seed=seed) or {{ seed: seed }}"

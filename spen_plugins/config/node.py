@@ -44,11 +44,9 @@ class Node:
     @property
     def own_features(self) -> Node | None:
         """The node of its own feature network; None if it uses the experiment's."""
-        return (
-            self.features
-            if self.features is not None and self.features.key_path == f"{self.key_path}.features"
-            else None
-        )
+        if self.features is None or self.features.key_path != f"{self.key_path}.features":
+            return None
+        return self.features
 
     def table(self, with_features: bool = False) -> dict[str, Any]:
         """The table as JSON values, with its defaults; parsing it again gives an equal node.

@@ -161,11 +161,8 @@ def make_table(
     for column, (name, cells) in enumerate(columns.items()):
         values: tuple[str, ...] | None = None
         if name not in unused:
-            values = (
-                training_columns[name]
-                if training_columns and name in training_columns
-                else _list_values(table, name, cells)
-            )
+            values = (training_columns or {}).get(name)
+            values = _list_values(table, name, cells) if values is None else values
         if values is not None:
             table.dense[:, column] = _encode_cells(table, name, cells, values)
         kind = "text" if values is None else "nominal" if values else "numeric"

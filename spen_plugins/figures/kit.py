@@ -36,7 +36,7 @@ STYLE = {
     "pdf.fonttype": 42,  # TrueType; publishers reject the default, Type 3
     "text.parse_math": False,  # labels may have dollars
 }
-OTHER_IMAGES = (".eps", ".gif", ".jpeg", ".jpg", ".pgf", ".ps", ".tif", ".tiff", ".webp")
+OTHER_IMAGES = (".bmp", ".eps", ".gif", ".jpeg", ".jpg", ".pgf", ".ps", ".svgz", ".tif", ".tiff", ".webp")
 """Suffixes of image files that are not written."""
 
 Record = dict[str, Any]
@@ -76,7 +76,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         with _use_style(), writing(stem, parents=True) as temporary:
             figure.savefig(temporary, format="pdf", metadata={"CreationDate": None})
         return [stem]
-    stem = stem.with_suffix("") if stem.suffix in (".png", ".svg") else stem
+    stem = stem.with_suffix("") if stem.suffix.lower() in (".png", ".svg") else stem
     png, vectors = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
     with _use_style(), writing(png, parents=True) as temporary:
         figure.savefig(temporary, format="png")

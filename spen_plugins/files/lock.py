@@ -45,7 +45,7 @@ def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[
 
 
 def check_unused(folder: Path) -> None:
-    """Raise a ConfigError that names the process that holds a folder; nothing is created."""
+    """Raise a ConfigError that names the process that holds a folder, if there is one; nothing is created."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with suppress(OSError), os.fdopen(os.open(folder / LOCK, flags), "rb", buffering=0) as file:
         _wait_for(file, folder / LOCK, None, False)

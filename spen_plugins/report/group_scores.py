@@ -167,7 +167,7 @@ def compare_resampled(
         missing_labels = [key[0] for key in chain(*keys) if key not in samples]
         unsampled_labels.update(dict.fromkeys(missing_labels))
         pairs = [] if missing_labels else [(samples[key], samples[baseline_key]) for key, baseline_key in keys]
-        if len({pool for pair in pairs for pool, _ in pair}) > 1:
+        if any(pool != baseline_pool for (pool, _), (baseline_pool, _) in pairs):
             notes.append(
                 f"{label} and {baseline}: no bootstrap, as their examples may differ: they are from other files, "
                 "another split, or another number"

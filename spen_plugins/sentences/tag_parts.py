@@ -169,6 +169,8 @@ def _parse_given(config: Any, words: Any, tags: Any, source: str) -> TaggedSente
         sentence = parse_tagged(dict(zip(("words", "tags"), values, strict=True)))
         if config.scheme != "none":
             spans(sentence.tags or (), config.scheme)
+        if "" in (sentence.tags or ()):
+            raise DataError(source, None, f"tags {sentence.tags!r:.80}", "a list of strings, none of them empty")
     except DataError as error:
         raise DataError(source, None, error.found, error.expected) from None
     except BrokenTags as broken:

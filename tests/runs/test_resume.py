@@ -175,6 +175,8 @@ def test_the_environment_is_complete(reference: Path) -> None:
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_uncommitted_changes_are_recorded_beside_the_commit(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert read_git_state() == {"git_commit": None, "git_dirty": None}
     identity = ("-c", "user.name=a", "-c", "user.email=a@b")
     (tmp_path / "x").write_text("1")

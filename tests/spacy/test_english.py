@@ -214,9 +214,13 @@ def test_python_m_prints_what_any_pipeline_finds(
 
 def test_python_m_reads_and_writes_utf8_in_any_locale(tmp_path: Path) -> None:
     spacy.blank("en").to_disk(tmp_path)
-    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    c_locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [sys.executable, "-m", "spen_spacy", str(tmp_path)]
-    for arguments, text in ((["Zoë left"], ""), ([], "Zoë left\n")):
+    for arguments, text, locale in (
+        (["Zoë left"], "", c_locale),
+        ([], "Zoë left\n", c_locale),
+        ([], "Zoë left\n", {"PYTHONIOENCODING": "cp1252"}),
+    ):
         process = subprocess.run(
             [*command, *arguments], input=text.encode(), capture_output=True, env=os.environ | locale, timeout=120
         )

@@ -105,9 +105,8 @@ class Writer(nn.Module):
         hidden, cell = hidden.view_as(state.hidden), cell.view_as(state.cell)
         match = (self.query(hidden) @ memory.vectors.transpose(1, 2)).masked_fill(~memory.mask.unsqueeze(1), -torch.inf)
         context = torch.softmax(match, 2).to(hidden.dtype) @ memory.vectors
-        mixed = torch.tanh(self.mix(torch.cat([hidden, context], 2))) * memory.dropout_factors[..., size:].to(
-            hidden.dtype
-        )
+        factors = memory.dropout_factors[..., size:].to(hidden.dtype)
+        mixed = torch.tanh(self.mix(torch.cat([hidden, context], 2))) * factors
         numbers = torch.arange(self.labels, device=label.device)
         is_written = state.is_written | (numbers == label.unsqueeze(2))
         is_blocked = is_written

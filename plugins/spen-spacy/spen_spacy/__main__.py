@@ -26,8 +26,9 @@ def main(pipeline: str | None = None) -> None:
         parser.add_argument("pipeline", help="name or folder of a spaCy pipeline, such as spen_en")
     parser.add_argument("text", nargs="*", help="the text (default: standard input)")
     options = parser.parse_args()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # in any locale
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # in any locale
     try:
         text = " ".join(options.text) if options.text else sys.stdin.read().strip()
         text = text.encode("utf-8", "surrogateescape").decode("utf-8")

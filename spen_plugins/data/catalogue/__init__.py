@@ -120,8 +120,8 @@ def locate(path: str) -> Path:
     Other paths are returned as they are, even if no such file exists; `~` is expanded in all paths.
 
     Raises:
-        DataError: neither folder has a `data:` path; the message has the command that downloads it, if there is one.
-            Or the path is empty.
+        DataError: the path is empty, or neither folder has a `data:` path; the message has the command that
+            downloads it, if there is one.
     """
     if not path:
         raise DataError("path", None, "an empty path", "a file or a folder; an argument may be an unset shell variable")

@@ -58,9 +58,7 @@ def parse_tagged(item: Any, scheme: str = "none", columns: Mapping[str, Any] | N
     if entities is not None and scheme != "none":
         spans = given_spans(entities, "type", "entity", len(words), '{"type": "LOC", "start": 1, "end": 3}')
         tags = tags_of(spans, "entity", len(words), scheme)  # type: ignore[arg-type]
-    if tags is not None and not all(tags := _check_strings(tags, "tags", len(words))):
-        raise bad(f"tags {tags!r:.80}", "a list of strings, none of them empty")
-    return TaggedSentence(words, tags, values)
+    return TaggedSentence(words, None if tags is None else _check_strings(tags, "tags", len(words)), values)
 
 
 def given_spans(values: Any, key: str, noun: str, words: int, form: str) -> list[Span]:

@@ -75,13 +75,18 @@ def _parse_xml_names(path: str | Path, text: str) -> list[str]:
 
 
 def number_labels(
-    names: Iterable[str], numbers: Mapping[str, int], source: object, line: int | None, known: str
+    names: Iterable[str], numbers: Mapping[str, int], source: object, line: int | None, description: str
 ) -> np.ndarray:
-    """Numbers of an example's labels, sorted, int32; a DataError if one is not among the `known`, as in "3 labels"."""
+    """Numbers of an example's labels, sorted, int32.
+
+    Raises:
+        DataError: a label is not in `numbers`, whose `description` is text such as "3 known labels".
+    """
     names = list(names)
     for name in names:
         if name not in numbers:
-            raise DataError(source, line, f"label {name!r}", f"one of the {known}.{did_you_mean(name, numbers)}")
+            hint = "" if name.isdigit() else did_you_mean(name, numbers)
+            raise DataError(source, line, f"label {name!r}", f"one of the {description}.{hint}")
     return np.array(sorted({numbers[name] for name in names}), dtype=np.int32)
 
 

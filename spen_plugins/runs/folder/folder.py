@@ -4,8 +4,7 @@ config.json          the evaluated config, complete
 environment.json     format, versions, plugins, seed, git commit, checksums of the files read
 vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
 weights.safetensors  the nets of the best epoch
-examples.safetensors numerator and denominator of the selection score, for each example of the part that its metadata
-                     names: test, or validation without a test part
+examples.safetensors numerator and denominator of the selection score per example of the part in its metadata
 metrics.json         scores with their protocol, after the run is finished
 calibration.json     the temperature of the reported probabilities, and its fit
 history.jsonl        one line per epoch; times.jsonl: its seconds, which differ between equal runs
@@ -40,6 +39,7 @@ from spen_plugins.files import (
     to_json,
     writing,
 )
+from spen_plugins.files.lock import check_unused
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
 from spen_plugins.runs.folder import encoders, sources
@@ -84,14 +84,15 @@ class RunFolder:
     def check_free(path: Path, instead: str | None = None) -> None:
         """Raise a ConfigError unless a folder is new or empty; partial files of a killed process don't count."""
         try:
-            is_empty = is_free(path)
+            if is_free(path):
+                return
         except OSError as error:
             raise ConfigError(f"the run folder {path} can't be read: {error.strerror}") from error
-        if not is_empty:
-            is_unfinished = (path / "config.json").exists() and not (path / "metrics.json").exists()
-            resume = f"spen-run --resume {quote(str(path))}" if is_unfinished else "another --out"
-            problem = "is not empty" if path.is_dir() else "is a file"
-            raise ConfigError(f"the run folder {path} {problem}; nothing was overwritten. Use {instead or resume}")
+        check_unused(path)
+        is_unfinished = (path / "config.json").exists() and not (path / "metrics.json").exists()
+        resume = f"spen-run --resume {quote(str(path))}" if is_unfinished else "another --out"
+        problem = "is not empty" if path.is_dir() else "is a file"
+        raise ConfigError(f"the run folder {path} {problem}; nothing was overwritten. Use {instead or resume}")
 
     @classmethod
     def open(cls, path: Path, mean: bool = False) -> RunFolder:

@@ -160,7 +160,8 @@ def run_many(
         out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
     """
     out = out or runner.choose_folder(source)
-    check_unused(out)
+    if not is_free(out):
+        check_unused(out)
     if out.is_file():
         raise ConfigError(f"{out} is a file; nothing was overwritten. Use another --out")
     if not any(methods):

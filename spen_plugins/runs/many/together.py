@@ -23,7 +23,7 @@ from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import read_json, remove_partial, save_json
-from spen_plugins.files.lock import check_unused, locked
+from spen_plugins.files.lock import locked
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.progress import Reporter
@@ -55,7 +55,6 @@ def run(
     registry = Registry()
     _check_names(list(configs))
     experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
-    check_unused(out)
     RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
     accelerator = _make_accelerator(experiments, options.device)
     components = {name: build_first(experiment) for name, experiment in experiments.items()}

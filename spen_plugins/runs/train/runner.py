@@ -15,7 +15,7 @@ from spen_plugins.config.experiment import Built, check
 from spen_plugins.console import Console
 from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.errors import ConfigError
-from spen_plugins.files.lock import check_unused, locked
+from spen_plugins.files.lock import locked
 from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.mistakes import rehearse
 from spen_plugins.loop.processes import gather, wait_for_all
@@ -67,7 +67,6 @@ def run(
     notes = rehearse(components.trainer, ready.recipe, accelerator)
     folder = RunFolder(Path(gather(str(out or choose_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
-        check_unused(folder.path)
         RunFolder.check_free(folder.path)
     with _hold(folder, accelerator):
         if accelerator.is_main_process:
@@ -117,12 +116,8 @@ def _train(
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
     notes: Sequence[str] = (),
 ) -> Path:
-    model, task, accelerator, seed = (
-        ready.components.model,
-        ready.components.task,
-        ready.accelerator,
-        ready.experiment.seed,
-    )
+    components, accelerator, seed = ready.components, ready.accelerator, ready.experiment.seed
+    model, task = components.model, components.task
     if accelerator.process_index:  # each process has its own dropout and samples, but all have the same weights
         seed_everything(seed + 1_000_003 * accelerator.process_index)
     console = Console(options.printed_texts, quiet=options.quiet or not accelerator.is_main_process)

@@ -139,7 +139,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
         """Warns if no validation example has a label, or many have none and example F1 is the selection by default."""
         share = np.mean([len(example.gold) == 0 for example in self._parts.get("validation", ())] or [0])
         if share == 1:
-            self._warn(f"no example of {self.config.validation or 'validation'} has a label: its scores mean nothing")
+            self._warn(f"no example of {self.config.validation or 'validation'} has a label: its scores say nothing")
         elif self.config.selection is None and self.selection == "example_f1" and share >= MANY_EMPTY:
             self._warn(
                 f"{share:.0%} of the validation examples have no label. Example F1, which chooses the epoch and the "
