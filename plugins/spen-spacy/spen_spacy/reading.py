@@ -66,7 +66,7 @@ class Reading:
         return word in _CLOSING or not word.strip(_FINAL)
 
     def _find_breaks(self) -> list[int]:
-        """Words, except the first, after a blank line, a tab, or a line end beside a tab of the same line."""
+        """Words, except the first, after a blank line, a tab, or the end of a line with a tab between two words."""
         if len(self.places) == len(self.doc):
             return []
         starts = (np.flatnonzero(np.diff(self.places) > 1) + 1).tolist()
