@@ -72,15 +72,16 @@ def _evaluate_file(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
 
 def _check_seed_is_used(path: Path, text: str, values: Mapping[str, Any], config: Any) -> None:
     """Raise a ConfigError if a function ignores its argument `seed`: runs of several seeds would be equal."""
-    if "seed" not in values or not isinstance(config, dict) or config.get("seed", 0) == values["seed"]:
+    seed = values.get("seed")
+    if not isinstance(seed, int) or not isinstance(config, dict) or config.get("seed", 0) == seed:
         return
     try:
-        others = [jsonnet.evaluate(path, text, {**values, "seed": values["seed"] + step}) for step in (1, 2)]
+        others = [jsonnet.evaluate(path, text, {**values, "seed": seed + step}) for step in (1, 2)]
     except ConfigError:  # only an argument that is used can be invalid
         return
     if all(other == config for other in others):
         raise ConfigError(
-            f"{path}: found seed={values['seed']}, which the function ignores: its config has the seed "
+            f"{path}: found seed={seed}, which the function ignores: its config has the seed "
             f"{config.get('seed', 0)}. Pass it on, as in labels(data=data, seed=seed) or {{ seed: seed }}"
         )
 

@@ -98,9 +98,10 @@ def find_score(scores: Mapping[str, Any], name: str) -> Any:
 
 
 def _identify_examples(run: RunFolder, part: str) -> tuple[str, ...]:
-    """The checksum of a part's own file; for a part that is cut from a file, the checksums of all data files."""
-    checksum = run.environment().get("data_sha256", {}).get(str(run.config()["task"].get(part)))
-    return (part, checksum) if checksum else _collect_checksums(run)
+    """The checksum of a part's own file; for a part that depends on other files, the checksums of all data files."""
+    task = run.config()["task"]
+    checksum = run.environment().get("data_sha256", {}).get(str(task.get(part)))
+    return (part, checksum) if checksum and not task.get("unseen") else _collect_checksums(run)
 
 
 def _collect_checksums(run: RunFolder, split: bool = True) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ def test_a_seed_that_a_function_ignores_is_rejected(write):
     assert evaluate(path, {"seed": "7"})["seed"] == 7
     with pytest.raises(ConfigError, match=r"fixed.jsonnet: found seed=5, which the function ignores.*the seed 7"):
         evaluate(path, {"seed": "5"})
+    assert evaluate(path, {"seed": "five"})["seed"] == 7
     path = write("split.jsonnet", "function(seed=0) { task: { split_seed: seed } }")
     assert evaluate(path, {"seed": "5"}) == {"task": {"split_seed": 5}}
 

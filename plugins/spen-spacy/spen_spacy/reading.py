@@ -34,11 +34,13 @@ class Reading:
         at breaks. A break is a blank line, a tab or the end of a table's row."""
         if not self.words:
             return []
-        has_sentences = sentences == "auto" and self.doc.has_annotation("SENT_START")
         unit = otherwise if sentences == "auto" else sentences
-        cuts = self._find_starts() if has_sentences else self._split_by_rule() if unit == "rule" else []
-        if sentences == "auto":
-            cuts = sorted({*cuts, *self._find_breaks()})
+        if sentences == "auto" and self.doc.has_annotation("SENT_START"):
+            cuts = sorted({*self._find_starts(), *self._find_breaks()})
+        elif unit == "rule":
+            cuts = self._split_by_rule()
+        else:
+            cuts = self._find_breaks() if sentences == "auto" else []
         return list(pairwise([0, *cuts, len(self.words)]))
 
     def _find_starts(self) -> list[int]:

@@ -135,10 +135,10 @@ def _number_named_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str,
     labels = sorted({name for names in outputs["train"] for name in names})
     if not labels:
         raise DataError("the labels of train", None, "no label in any row", "at least one")
-    numbers, known = {name: i for i, name in enumerate(labels)}, f"{len(labels)} labels of the training part"
+    numbers, kind = {name: i for i, name in enumerate(labels)}, "labels of the training part"
     return labels, {
         part: [
-            number_labels(names, numbers, f"the labels of {part}, row {row}", None, known)
+            number_labels(names, numbers, labels, kind, f"the labels of {part}, row {row}", None)
             for row, names in enumerate(values)
         ]
         for part, values in outputs.items()

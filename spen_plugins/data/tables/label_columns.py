@@ -75,18 +75,24 @@ def _parse_xml_names(path: str | Path, text: str) -> list[str]:
 
 
 def number_labels(
-    names: Iterable[str], numbers: Mapping[str, int], source: object, line: int | None, description: str
+    names: Iterable[str], numbers: Mapping[str, int], labels: Sequence[str], kind: str, source: object, line: int | None
 ) -> np.ndarray:
     """Numbers of an example's labels, sorted, int32.
 
+    Args:
+        names: the example's labels.
+        numbers: the number of each label, by every name that it may have.
+        labels, kind: all labels, and what they are, for messages.
+        source, line: the example's file and line, for messages.
+
     Raises:
-        DataError: a label is not in `numbers`, whose `description` is text such as "3 known labels".
+        DataError: a label is not in `numbers`.
     """
     names = list(names)
     for name in names:
         if name not in numbers:
-            hint = "" if name.isdigit() else did_you_mean(name, numbers)
-            raise DataError(source, line, f"label {name!r}", f"one of the {description}.{hint}")
+            expected = f"one of the {len(labels)} {kind}.{did_you_mean(name, labels)}"
+            raise DataError(source, line, f"label {name!r}", expected)
     return np.array(sorted({numbers[name] for name in names}), dtype=np.int32)
 
 

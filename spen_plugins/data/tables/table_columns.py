@@ -194,9 +194,9 @@ class Columns:
         """Label numbers of each row; None without gold."""
         if table.sets is not None:
             numbers = {label: i for i, label in enumerate(self.labels)}
-            known = f"{len(numbers)} labels of the training file"
+            kind = "labels of the training file"
             return [
-                None if row is None else number_labels(row, numbers, table.path, line, known)
+                None if row is None else number_labels(row, numbers, self.labels, kind, table.path, line)
                 for line, row in zip(table.line, table.sets, strict=True)
             ]
         names = {a.name for a in table.attributes}

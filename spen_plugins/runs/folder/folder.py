@@ -4,7 +4,7 @@ config.json          the evaluated config, complete
 environment.json     format, versions, plugins, seed, git commit, checksums of the files read
 vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
 weights.safetensors  the nets of the best epoch
-examples.safetensors numerator and denominator of the selection score per example of the part in its metadata
+examples.safetensors numerator and denominator of the selection score of each test (or else validation) example
 metrics.json         scores with their protocol, after the run is finished
 calibration.json     the temperature of the reported probabilities, and its fit
 history.jsonl        one line per epoch; times.jsonl: its seconds, which differ between equal runs

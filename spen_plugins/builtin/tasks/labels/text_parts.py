@@ -197,8 +197,8 @@ class TextParts(LabelTask):
         self._label_numbers = numbers | {name: i for i, name in enumerate(names)}
 
     def _number_labels(self, names: Sequence[str], path: object, line: int | None) -> np.ndarray:
-        known = f"{len(self.space.labels)} known labels{', or its number' * (self._label_file is not None)}"
-        return number_labels(names, self._label_numbers, path, line, known)
+        kind = f"known labels{', or its number' * (self._label_file is not None)}"
+        return number_labels(names, self._label_numbers, self.space.labels, kind, path, line)
 
     def _make_layout(self) -> Layout:
         c = self.config

@@ -58,7 +58,6 @@ class SpanMetric(SequenceMetric):
         self, tags: Sequence[str], decode: Callable[[Proposal], Tensor], encoding: Literal["bio", "bioes"]
     ) -> None:
         super().__init__(tags, decode, encoding)
-        self._encoding = encoding
         self._strict, self._conlleval = SpanCounts(), SpanCounts()
 
     def add(
@@ -67,7 +66,7 @@ class SpanMetric(SequenceMetric):
         """Twice the right spans, and predicted plus gold ones, per sentence: F1 is the ratio of their sums."""
         sentences = [tags[:n] for tags, n in zip(self._tags[best].tolist(), inside.sum(1), strict=True)]
         pairs = []
-        span_lists = strict_spans(sentences, self._encoding)
+        span_lists = strict_spans(sentences, self._scheme)
         for tags, spans, example in zip(sentences, span_lists, examples, strict=True):
             self._conlleval.add(chunks(tags), example.spans)
             pairs.append((2 * self._strict.add(spans, example.spans), len(spans) + len(example.spans)))
