@@ -7,6 +7,7 @@ import errno
 import json
 import multiprocessing
 import os
+import shlex
 import signal
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -177,8 +178,9 @@ def test_a_real_sweep_leaves_the_test_part_alone(make_sweep, monkeypatch, tmp_pa
     assert metrics["validation"]["example_f1"] == pytest.approx(max(scores)) and "test" in metrics
     # The printed command gives the same config.
     command = lines[-1].splitlines()[-1]
-    assert command.startswith(f"spen-run {CONFIG} method=cross_entropy trainer.epochs=2 trainer.net.lr=")
-    words = dict(word.strip("'").split("=") for word in command.split()[2:])
+    config = shlex.quote(str(CONFIG))
+    assert command.startswith(f"spen-run {config} method=cross_entropy trainer.epochs=2 trainer.net.lr=")
+    words = dict(word.split("=") for word in shlex.split(command)[2:])
     assert evaluate(CONFIG, words) == evaluate(best)
 
 
