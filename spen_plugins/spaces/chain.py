@@ -29,7 +29,7 @@ def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
     a copy of the last token's.
     """
     with torch.autocast(emissions.device.type, enabled=False):
-        step = _make_step(chain.transitions)
+        step = make_step(chain.transitions)
         alpha = chain.start + emissions[:, 0]
         rows = [alpha]
         for t in range(1, emissions.shape[1]):
@@ -41,7 +41,7 @@ def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
 def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
     """ln β_t(tag): the sum over all endings after a tag, the end's score included; shapes as `forward_scores`."""
     with torch.autocast(emissions.device.type, enabled=False):
-        step = _make_step(chain.transitions.t())
+        step = make_step(chain.transitions.t())
         beta = chain.end.expand(emissions.shape[0], -1)
         rows = [beta]
         for t in range(emissions.shape[1] - 1, 0, -1):
@@ -50,7 +50,7 @@ def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
         return torch.stack(rows[::-1], 1)
 
 
-def _make_step(transitions: Tensor) -> Callable[[Tensor], Tensor]:
+def make_step(transitions: Tensor) -> Callable[[Tensor], Tensor]:
     """Returns the function from scores `(batch, tag)` to ln Σ_i exp(scores_i + A_ij) `(batch, tag)`.
 
     It is one matrix product of exponentials, scaled to be at most 1. It uses float64 if transitions are so far apart

@@ -277,6 +277,20 @@ def test_single_precision_is_enough_for_200_words():
     torch.testing.assert_close(single.log_prob(y), double.log_prob(y).float(), rtol=1e-4, atol=0.02)
 
 
+def test_autocast_does_not_change_the_sums():
+    torch.manual_seed(0)
+    space = sp.TagSequence(SCHEMES["bio"], "bio")
+    kinds = Kinds(space, "test")
+    scores = SegmentScorer(kinds, 8, 3, 4)(torch.randn(2, 60, 8), mask := torch.ones(2, 60, dtype=torch.bool)).detach()
+    proposal = propose(space, kinds, scores, mask)
+    y, mean = proposal.sample(3), proposal.mean
+    log_q = proposal.log_prob(y)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        proposal = propose(space, kinds, scores, mask)
+        torch.testing.assert_close(proposal.mean, mean)
+        torch.testing.assert_close(proposal.log_prob(y), log_q)
+
+
 def make_parts(longest=2, seed=0):
     """An energy on the toy's sentences, and a batch."""
     torch.manual_seed(seed)

@@ -5,7 +5,6 @@ Each step of the recursion is one word: the time is linear in the number of word
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,9 +12,7 @@ import torch
 from torch import Tensor
 
 from spen_exact.segment_scores import NEVER, SegmentScores
-
-NEAR = 60.0
-"""Largest difference of links, in nats: e^-60 does not underflow in float32."""
+from spen_plugins.nn import make_step
 
 
 @dataclass(frozen=True)
@@ -47,52 +44,54 @@ class Backward:
 
 
 def forward_sums(scores: SegmentScores) -> Forward:
-    """The forward scores, and ln Z."""
-    places, start, end = scores.places, scores.start.unbind(1), scores.end.unbind(1)
-    inner = scores.inner.split([b - a for a, b in pairwise(places.first[1:])], 1)
-    entry, step = scores.first.expand_as(start[0]), _make_step(scores.links)
-    entries, begin_scores, end_scores = [], [], []
-    long_scores = None
-    for t in range(len(start)):
-        if t:
-            entry = step(end_scores[-1])
-        entries.append(entry)
-        begin_scores.append(entry + start[t])
-        alternatives = torch.stack(begin_scores[-places.longest :], 1) + inner[t]
-        if t >= places.longest:
-            begin_score = begin_scores[t - places.longest]
-            long_scores = begin_score if long_scores is None else torch.logaddexp(long_scores, begin_score)
-            alternatives = torch.cat([alternatives, (long_scores + scores.long).unsqueeze(1)], 1)
-        end_scores.append(torch.logsumexp(alternatives, 1) + end[t])
-    result = torch.stack(end_scores, 1)
-    final = result[torch.arange(len(result), device=result.device), (scores.lengths - 1).clamp(min=0)]
-    return Forward(torch.stack(entries, 1), result, torch.logsumexp(final + scores.last, -1))
+    """The forward scores, and ln Z; in full precision."""
+    with torch.autocast(scores.start.device.type, enabled=False):
+        places, start, end = scores.places, scores.start.unbind(1), scores.end.unbind(1)
+        inner = scores.inner.split([b - a for a, b in pairwise(places.first[1:])], 1)
+        entry, step = scores.first.expand_as(start[0]), make_step(scores.links)
+        entries, begin_scores, end_scores = [], [], []
+        long_scores = None
+        for t in range(len(start)):
+            if t:
+                entry = step(end_scores[-1])
+            entries.append(entry)
+            begin_scores.append(entry + start[t])
+            alternatives = torch.stack(begin_scores[-places.longest :], 1) + inner[t]
+            if t >= places.longest:
+                begin_score = begin_scores[t - places.longest]
+                long_scores = begin_score if long_scores is None else torch.logaddexp(long_scores, begin_score)
+                alternatives = torch.cat([alternatives, (long_scores + scores.long).unsqueeze(1)], 1)
+            end_scores.append(torch.logsumexp(alternatives, 1) + end[t])
+        result = torch.stack(end_scores, 1)
+        final = result[torch.arange(len(result), device=result.device), (scores.lengths - 1).clamp(min=0)]
+        return Forward(torch.stack(entries, 1), result, torch.logsumexp(final + scores.last, -1))
 
 
 def backward_sums(scores: SegmentScores) -> Backward:
-    """The backward scores; `NEVER` and less on padding."""
-    places, start, end = scores.places, scores.start.unbind(1), scores.end.unbind(1)
-    inner = scores.inner[:, places.by_start].split([b - a for a, b in pairwise(places.first_by_start)], 1)
-    tokens = len(start)
-    lengths = scores.lengths.unsqueeze(1)
-    step = _make_step(scores.links.t())
-    begin_scores: list[Tensor] = []
-    exit_scores: list[Tensor] = []
-    end_scores: list[Tensor] = []
-    long_scores = None
-    for t in range(tokens - 1, -1, -1):
-        exit_score = torch.where(lengths == t + 1, scores.last, NEVER)
-        if begin_scores:
-            exit_score = torch.where(lengths > t + 1, step(begin_scores[-1]), exit_score)
-        exit_scores.append(exit_score)
-        end_scores.append(exit_score + end[t])
-        alternatives = torch.stack(end_scores[-places.longest :][::-1], 1) + inner[t]
-        if tokens - t > places.longest:
-            end_score = end_scores[-places.longest - 1]
-            long_scores = end_score if long_scores is None else torch.logaddexp(long_scores, end_score)
-            alternatives = torch.cat([alternatives, (long_scores + scores.long).unsqueeze(1)], 1)
-        begin_scores.append(torch.logsumexp(alternatives, 1) + start[t])
-    return Backward(torch.stack(begin_scores[::-1], 1), torch.stack(exit_scores[::-1], 1))
+    """The backward scores, in full precision; `NEVER` and less on padding."""
+    with torch.autocast(scores.start.device.type, enabled=False):
+        places, start, end = scores.places, scores.start.unbind(1), scores.end.unbind(1)
+        inner = scores.inner[:, places.by_start].split([b - a for a, b in pairwise(places.first_by_start)], 1)
+        tokens = len(start)
+        lengths = scores.lengths.unsqueeze(1)
+        step = make_step(scores.links.t())
+        begin_scores: list[Tensor] = []
+        exit_scores: list[Tensor] = []
+        end_scores: list[Tensor] = []
+        long_scores = None
+        for t in range(tokens - 1, -1, -1):
+            exit_score = torch.where(lengths == t + 1, scores.last, NEVER)
+            if begin_scores:
+                exit_score = torch.where(lengths > t + 1, step(begin_scores[-1]), exit_score)
+            exit_scores.append(exit_score)
+            end_scores.append(exit_score + end[t])
+            alternatives = torch.stack(end_scores[-places.longest :][::-1], 1) + inner[t]
+            if tokens - t > places.longest:
+                end_score = end_scores[-places.longest - 1]
+                long_scores = end_score if long_scores is None else torch.logaddexp(long_scores, end_score)
+                alternatives = torch.cat([alternatives, (long_scores + scores.long).unsqueeze(1)], 1)
+            begin_scores.append(torch.logsumexp(alternatives, 1) + start[t])
+        return Backward(torch.stack(begin_scores[::-1], 1), torch.stack(exit_scores[::-1], 1))
 
 
 def place_posteriors(scores: SegmentScores, forward: Forward, backward: Backward) -> Tensor:
@@ -101,24 +100,3 @@ def place_posteriors(scores: SegmentScores, forward: Forward, backward: Backward
     beginnings = forward.entry + scores.start - forward.log_z[:, None, None]
     endings = scores.end + backward.exit
     return torch.exp(beginnings[:, places.start] + scores.inner + endings[:, places.end - 1])
-
-
-def _make_step(links: Tensor) -> Callable[[Tensor], Tensor]:
-    """A function from sums `(batch, kind)` to ln Σ_i exp(sums_i + links_ij), `(batch, kind)`.
-
-    The function is one matrix product of exponentials of at most 1, and the sum has the term of the likeliest kind. If
-    links differ so much that this term may underflow, the sum is in log space, which takes many times longer.
-    """
-    with torch.no_grad():
-        lowest, highest = links.aminmax()
-        is_stable = float(highest - lowest) < NEAR
-    if not is_stable:
-        return lambda sums: torch.logsumexp(sums.unsqueeze(-1) + links, 1)
-    shift = links.amax(0, keepdim=True).detach()
-    factor = torch.exp(links - shift)
-
-    def step(sums: Tensor) -> Tensor:
-        top = sums.amax(-1, keepdim=True).detach()
-        return torch.log(torch.exp(sums - top) @ factor) + top + shift
-
-    return step
