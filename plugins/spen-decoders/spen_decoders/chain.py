@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins import DependentLabels
-from spen_plugins.nn import at_least_float32, chain_k_best
+from spen_plugins.nn import Chain, at_least_float32, backward_scores, chain_k_best, forward_scores
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,21 @@ class LabelChain(DependentLabels):
         on = at_least_float32(self.logits[:, 0, self.order])
         return torch.stack([torch.zeros_like(on), on], 2)
 
+    @cached_property
+    def _chain(self) -> Chain:
+        with self.restore_grad_mode():
+            transitions = at_least_float32(self.transitions)
+            return Chain(transitions, transitions.new_zeros(2), transitions.new_zeros(2))
+
     @property
-    def _transitions(self) -> Tensor:
-        return at_least_float32(self.transitions)
+    def _mask(self) -> Tensor:
+        return self.logits.new_ones(self.logits.shape[0], len(self.order), dtype=torch.bool)
 
     @cached_property
     def _forward(self) -> Tensor:
         """ln α, `(batch, label, 2)`: the sum over all beginnings."""
         with self.restore_grad_mode():
-            scores = self._scores
-            rows = [scores[:, 0]]
-            for place in range(1, scores.shape[1]):
-                alternatives = rows[-1].unsqueeze(2) + self._transitions
-                rows.append(torch.logsumexp(alternatives, 1) + scores[:, place])
-            return torch.stack(rows, 1)
+            return forward_scores(self._scores, self._mask, self._chain)
 
     @cached_property
     def log_z(self) -> Tensor:
@@ -59,24 +60,21 @@ class LabelChain(DependentLabels):
     def mean(self) -> Tensor:
         """Marginals, `(batch, 1, label)`, differentiable."""
         with self.restore_grad_mode():
-            scores = self._scores
-            rows = [torch.zeros_like(scores[:, 0])]
-            for place in range(scores.shape[1] - 1, 0, -1):
-                alternatives = self._transitions + (rows[-1] + scores[:, place]).unsqueeze(1)
-                rows.append(torch.logsumexp(alternatives, 2))
-            p = torch.softmax(self._forward + torch.stack(rows[::-1], 1), 2)[..., 1]
+            beta = backward_scores(self._scores, self._mask, self._chain)
+            p = torch.softmax(self._forward + beta, 2)[..., 1]
             return p[:, self.order.argsort()].unsqueeze(1)
 
     def log_prob(self, y: Tensor) -> Tensor:
         y = at_least_float32(y[..., self.order])
         tags = torch.stack([1 - y, y], 3)
-        links = ((tags[:, :, :-1] @ self._transitions.to(tags.dtype)) * tags[:, :, 1:]).flatten(2).sum(2)
+        with torch.autocast(y.device.type, enabled=False):
+            links = ((tags[:, :, :-1] @ self._chain.transitions.to(tags.dtype)) * tags[:, :, 1:]).flatten(2).sum(2)
         return (tags * self._scores.unsqueeze(1)).flatten(2).sum(2) + links - self.log_z.unsqueeze(1)
 
     def sample(self, n: int) -> Tensor:
         """Exact draws, from the end of the chain to its beginning."""
         with torch.no_grad():
-            alpha, steps = self._forward, self._transitions.t()
+            alpha, steps = self._forward, self._chain.transitions.t()
             batch, labels, _ = alpha.shape
             odds = (alpha[:, -1, 1] - alpha[:, -1, 0]).unsqueeze(1).expand(batch, n)
             tags = []
@@ -90,8 +88,7 @@ class LabelChain(DependentLabels):
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         with torch.no_grad():
-            zeros = self._transitions.new_zeros(2)
-            tags, scores = chain_k_best(self._scores, None, self._transitions, zeros, zeros, k)
+            tags, scores = chain_k_best(self._scores, None, *self._chain, k)
             return tags[..., self.order.argsort()].to(self.logits.dtype), scores - self.log_z.unsqueeze(1)
 
     def tempered(self, temperature: float) -> LabelChain:

@@ -48,12 +48,13 @@ class LabelSequences(DependentLabels):
     def log_prob(self, y: Tensor) -> Tensor:
         """ln q(y | x); for labels in no order a lower bound, the sequence with the frequent ones first."""
         sequences = find_sequences(y[..., self.order] > 0.5)
-        with self._set_grad_mode():
+        # A detached proposal has no gradients, although the writer has.
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.logits.requires_grad):
             return log_prob(self.writer, self.memory, sequences, self.temperature)
 
     @cached_property
     def mean(self) -> Tensor:
-        with self._set_grad_mode():
+        with self.restore_grad_mode():
             return self._sort_back(self._walk_fixed().mean.clamp(max=1)).unsqueeze(1)
 
     def sample(self, n: int) -> Tensor:
@@ -113,10 +114,6 @@ class LabelSequences(DependentLabels):
         numbers = 1 - torch.rand(1, n, self._steps, generator=generator)
         numbers[..., 0] = (torch.arange(n) + 0.5) / n
         return sample(self.writer, self.memory, numbers.to(self.logits.device), self.temperature)
-
-    def _set_grad_mode(self) -> torch.set_grad_enabled:
-        """Records gradients if the caller does and the proposal has them; a detached one has none."""
-        return torch.set_grad_enabled(torch.is_grad_enabled() and self.logits.requires_grad)
 
 
 @dataclass(frozen=True)
