@@ -72,7 +72,7 @@ class Star:
     @cached_property
     def hub_scores(self) -> Tensor:
         """Scores of the hubs' values themselves, `(batch, value)`."""
-        with self._restore_grad_mode():
+        with self._restore_grad_mode(), torch.autocast(self.scores.device.type, enabled=False):
             hub_pairs = self.between[:, :, self.hubs]
             pairs = torch.einsum("ah,bhg,ag->ba", self.values, hub_pairs, self.values)
             return self.scores[:, self.hubs] @ self.values.t() + pairs
@@ -90,9 +90,13 @@ class Star:
 
     def marginals(self) -> Tensor:
         """Marginal probabilities, `(batch, label)`."""
-        weights = torch.softmax(self.log_weights, 1)
-        conditionals = torch.sigmoid(self.odds).index_copy(2, self.hubs, self.values.expand(len(weights), -1, -1))
+        weights, conditionals = self.condition()
         return (weights.unsqueeze(2) * conditionals).sum(1)
+
+    def condition(self) -> tuple[Tensor, Tensor]:
+        """P of the hubs' values, `(batch, value)`, and P(y_i = 1) given them, `(batch, value, label)`."""
+        weights = torch.softmax(self.log_weights, 1)
+        return weights, torch.sigmoid(self.odds).index_copy(2, self.hubs, self.values.expand(len(weights), -1, -1))
 
     def score(self, y: Tensor) -> Tensor:
         """The exponent of outputs `(batch, sample, label)`, multilinear in y: `(batch, sample)`."""

@@ -57,6 +57,17 @@ def test_a_thousand_labels_in_single_precision() -> None:
     torch.testing.assert_close(single.log_prob(gold.float()).double(), exact.log_prob(gold), rtol=1e-4, atol=1e-2)
 
 
+def test_autocast_does_not_change_the_probabilities() -> None:
+    q = make_star(60, [4, 8, 0], scale=1.0)
+    fields = {"pairs": q.pairs.detach().float(), "hubs": q.hubs}
+    q, y = StarLabels(q.space, q.logits.detach().float(), **fields), q.sample(3).float()
+    mean, log_q = q.mean, q.log_prob(y)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        q = StarLabels(q.space, q.logits, **fields)
+        torch.testing.assert_close(q.mean, mean)
+        torch.testing.assert_close(q.log_prob(y), log_q)
+
+
 def test_the_energy_is_linear_in_each_label() -> None:
     task = ToyLabels(labels=6)
     energy, batch = make(StarEnergy, task, hubs=3), batch_of(task)

@@ -54,6 +54,17 @@ def test_beliefs_are_those_of_all_sets(labels: int, hubs: list[int]) -> None:
     torch.testing.assert_close(beliefs.expect(other), (p * other.score(sets)).sum(1), rtol=0, atol=1e-12)
 
 
+def test_autocast_does_not_change_beliefs() -> None:
+    star = make_star(60, [4, 1], scale=1.0)
+    star = Star(star.scores.float(), star.pairs.float(), star.hubs)
+    fresh, beliefs = replace(star), Beliefs(star)
+    expected = beliefs.labels, beliefs.pairs, beliefs.entropy()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        beliefs = Beliefs(fresh)
+        for values, expected_values in zip((beliefs.labels, beliefs.pairs, beliefs.entropy()), expected, strict=True):
+            torch.testing.assert_close(values, expected_values)
+
+
 def test_the_energy_of_a_label_set_is_that_of_its_beliefs() -> None:
     energy, y = make_energy(), all_sets(6)
     potentials = energy.at(batch_of(ToyLabels(labels=6), 3).x).features

@@ -24,25 +24,17 @@ class Beliefs:
     natural: Star
 
     @cached_property
-    def _weights(self) -> Tensor:
-        """P of the hubs' values, `(batch, value)`."""
-        return torch.softmax(self.natural.log_weights, 1)
-
-    @cached_property
-    def _conditionals(self) -> Tensor:
-        """P(y_i = 1) given the hubs' values, `(batch, value, label)`."""
-        star = self.natural
-        return torch.sigmoid(star.odds).index_copy(2, star.hubs, star.values.expand(len(star.scores), -1, -1))
-
-    @cached_property
     def labels(self) -> Tensor:
         """P(y_i = 1), `(batch, label)`."""
-        return torch.einsum("bv,bvl->bl", self._weights, self._conditionals)
+        return self.natural.marginals()
 
     @cached_property
     def pairs(self) -> Tensor:
         """P(y_h = 1, y_i = 1), `(batch, hub, label)`."""
-        return torch.einsum("bv,vh,bvl->bhl", self._weights, self.natural.values, self._conditionals)
+        star = self.natural
+        weights, conditionals = star.condition()
+        with torch.autocast(weights.device.type, enabled=False):
+            return torch.einsum("bv,vh,bvl->bhl", weights, star.values, conditionals)
 
     def expect(self, potentials: Star) -> Tensor:
         """⟨potentials, μ⟩, the expectation of a star's exponent with the same hubs, `(batch,)`."""
