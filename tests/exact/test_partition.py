@@ -109,6 +109,16 @@ def test_tau_starts_at_the_estimate_of_the_first_batch(toy, energy):
     torch.testing.assert_close(loss.terms(bound, batch, proposal)["gold"] - bound(batch.gold)[:, 0], tau)
 
 
+def test_autocast_does_not_round_tau():
+    task = ToyLabels()
+    batch, loss = task.collate(task.part("train")[:4]), make(Partition, task).float()
+    loss.started.fill_(True)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        loss.output.bias.fill_(67.3)
+        tau = loss._compute_tau(batch, torch.zeros(len(batch), 1))
+    torch.testing.assert_close(tau, torch.full_like(tau, 67.3))
+
+
 def test_the_energys_player_trains_the_net_for_the_partition_function():
     task = ToyLabels(labels=LABELS)
     model = sp.Model(make(Independent, task), Table(task, 3), make(Partition, task))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -73,17 +74,21 @@ class Partition(sp.EnergyLoss):
         return {**estimate_likelihoods(energy, batch, proposal), "energy_bound": bound}
 
     def _compute_tau(self, batch: sp.Batch, weights: Tensor) -> Tensor:
-        """τ(x), `(batch,)`: the sum over tokens if the features are per token."""
-        values = at_least_float32(self.output(self.features(batch.x))).squeeze(-1)
-        if values.dim() == 1:
-            counts = torch.ones_like(values)
-        else:
-            counts = torch.ones_like(values) if batch.x.mask is None else batch.x.mask.to(values.dtype)
+        """τ(x), `(batch,)`, in full precision: the sum over tokens if the features are per token.
+
+        Args:
+            weights: log-weights of the first batch's samples, `(batch, sample)`.
+        """
+        features = at_least_float32(self.features(batch.x))
+        with torch.autocast(features.device.type, enabled=False):
+            values = self.output(features).squeeze(-1)
+        counts = torch.ones_like(values)
+        if values.dim() > 1:
+            counts = counts if batch.x.mask is None else batch.x.mask.to(values.dtype)
             values, counts = (values * counts).sum(1), counts.sum(1)
         if not self.started and self.training:
             with torch.no_grad():
-                estimate = (weights.logsumexp(1) - torch.tensor(float(weights.shape[1])).log()).mean()
-                shift = estimate / counts.mean()
+                shift = (weights.logsumexp(1) - math.log(weights.shape[1])).mean() / counts.mean()
                 self.output.bias += shift
                 self.started.fill_(True)
             values = values + shift * counts
