@@ -155,6 +155,20 @@ def test_unique_types_occur_once(longest, unique):
     assert repeats
 
 
+def test_tempered_segments_have_the_same_best_sequences():
+    proposal = make("bio", 2)[1]
+    best, log_q = proposal.k_best(300)
+    for temperature in (2.0, 4.0):
+        tempered_best, tempered_log_q = proposal.tempered(temperature).k_best(300)
+        assert torch.equal(tempered_best, best) and torch.equal(tempered_log_q == -torch.inf, log_q == -torch.inf)
+
+
+def test_all_tables_move_to_the_device_of_the_rows():
+    moved = make("bio", 2)[1].map_rows(lambda values: values.to("meta")).segments
+    tensors = [*vars(moved).values(), *moved.places]
+    assert {values.device.type for values in tensors if isinstance(values, torch.Tensor)} == {"meta"}
+
+
 @pytest.mark.parametrize(("scheme", "longest"), [("bio", 2), ("bioes", 9)])
 def test_samples(scheme, longest):
     scorer, proposal, vectors = make(scheme, longest)

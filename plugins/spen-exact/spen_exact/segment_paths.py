@@ -62,7 +62,7 @@ def k_best(scores: SegmentScores, k: int, bits: Tensor | None = None) -> tuple[T
         end_scores = value + scores.end[:, t, None, :, None]
         final = torch.where((scores.lengths == t + 1)[:, None, None, None], end_scores, final)
     total, place = (final + scores.last[:, None]).flatten(1).topk(k, 1)
-    total = total.masked_fill(total < NEVER / 2, IMPOSSIBLE)
+    total = total.masked_fill(total < NEVER / 1000, IMPOSSIBLE)  # a temperature may divide NEVER
     place = torch.where(total == IMPOSSIBLE, place[:, :1], place)
     return *_trace_paths(
         place, torch.stack(starts, 1), torch.stack(sources, 1), sets_before[..., 0], scores.lengths

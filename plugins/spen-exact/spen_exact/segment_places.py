@@ -31,6 +31,10 @@ class Places(NamedTuple):
         """Words of each place, `(place,)`."""
         return self.end - self.start
 
+    def to(self, device: torch.device) -> Places:
+        """The same places on a device."""
+        return Places(*(value.to(device) if isinstance(value, Tensor) else value for value in self))
+
     def find(self, start: Tensor, end: Tensor) -> Tensor:
         """The number of each place; places of more than `longest` words get the number of another place."""
         first = torch.tensor(self.first, device=start.device)

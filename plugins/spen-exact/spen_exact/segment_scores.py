@@ -50,7 +50,7 @@ class SegmentScores:
 
     def detach(self) -> SegmentScores:
         """The same scores without gradient."""
-        return self._map(Tensor.detach)
+        return self.map(Tensor.detach)
 
     def shifted(self, kinds: Kinds, shift: Tensor) -> SegmentScores:
         """The scores of segmentations plus those of their tags, one row per sample.
@@ -71,23 +71,17 @@ class SegmentScores:
 
     def rows(self, chosen: Tensor) -> SegmentScores:
         """The scores of some sentences."""
-        return replace(self, **{name: getattr(self, name)[chosen] for name in ("start", "end", "inner", "mask")})
-
-    def double(self) -> SegmentScores:
-        """The same scores in float64."""
-        return self._map(Tensor.double)
-
-    def divided(self, temperature: float) -> SegmentScores:
-        """The same scores divided by a temperature."""
-        return self._map(lambda scores: scores / temperature)
+        return self.map_rows(lambda values: values[chosen])
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> SegmentScores:
         """The scores with `change` applied to each tensor with a row per sentence; the others move to its device."""
         rows = {name: change(getattr(self, name)) for name in ("start", "end", "inner", "mask")}
-        shared = {name: getattr(self, name).to(rows["start"].device) for name in ("long", "links", "first", "last")}
+        device = rows["start"].device
+        shared = {name: getattr(self, name).to(device) for name in ("places", "long", "links", "first", "last")}
         return replace(self, **rows, **shared)
 
-    def _map(self, change: Callable[[Tensor], Tensor]) -> SegmentScores:
+    def map(self, change: Callable[[Tensor], Tensor]) -> SegmentScores:
+        """The scores with `change` applied to each tensor of scores."""
         names = ("start", "end", "inner", "long", "links", "first", "last")
         return replace(self, **{name: change(getattr(self, name)) for name in names})
 

@@ -201,7 +201,7 @@ class SegmentsProposal(sp.Proposal):
 
     def span_posteriors(self, floor: float) -> sp.Spans:
         with torch.no_grad():
-            scores = self.segments.detach().double()
+            scores = self.segments.detach().map(Tensor.double)
             forward, backward = forward_sums(scores), backward_sums(scores)
             p = place_posteriors(scores, forward, backward)[..., 1:]
             row, place, kind = (p > floor).nonzero(as_tuple=True)
@@ -212,7 +212,7 @@ class SegmentsProposal(sp.Proposal):
             return sp.Spans.join(spans)
 
     def tempered(self, temperature: float) -> SegmentsProposal:
-        return replace(super().tempered(temperature), segments=self.segments.divided(temperature))
+        return replace(super().tempered(temperature), segments=self.segments.map(lambda scores: scores / temperature))
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> SegmentsProposal:
         return replace(super().map_rows(change), segments=self.segments.map_rows(change))
