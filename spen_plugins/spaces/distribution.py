@@ -49,6 +49,8 @@ class Proposal(ABC):
     A subclass with other samples sets it to False."""
     exact: ClassVar[bool] = True
     """False if `log_prob` is only a bound, for example because several sequences give the same output."""
+    potentials: ClassVar[tuple[str, ...]] = ()
+    """Names of further fields with scores like `logits`: tensors with a row per example."""
 
     def __post_init__(self) -> None:
         # A net may run in half precision, but not its samples and log-probabilities: rare labels would be too frequent.
@@ -141,22 +143,22 @@ class Proposal(ABC):
         return None
 
     def tempered(self, temperature: float) -> Proposal:
-        """The distribution ∝ q(y | x)^(1/T): all scores and potentials are divided by T.
+        """The distribution ∝ q(y | x)^(1/T): `logits` and `potentials` are divided by T.
 
-        A subclass with other potentials than `logits` overrides it.
+        A subclass with other scores overrides it.
         """
-        return replace(self, logits=self.logits / temperature, _kept={})
+        return replace(self, _kept={}, **self._map_scores(lambda scores: scores / temperature))
 
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> Proposal:
         """The distribution with `change` applied to each tensor that has a row per example, for example to select
         rows or to move to another device; features and iterates are dropped.
 
-        A subclass with further tensors overrides it.
+        A subclass with further tensors than its `potentials` overrides it.
         """
         tensors = {
             name: None if (value := getattr(self, name)) is None else change(value) for name in ("mask", "chosen")
         }
-        return replace(self, logits=change(self.logits), features=None, iterates=(), _kept={}, **tensors)
+        return replace(self, features=None, iterates=(), _kept={}, **self._map_scores(change), **tensors)
 
     def span_posteriors(self, floor: float) -> Spans:
         """The spans of tags whose posterior, the probability that an output has exactly this span, is above `floor`,
@@ -178,17 +180,20 @@ class Proposal(ABC):
 
     def restore_grad_mode(self) -> torch.set_grad_enabled:
         """The gradient mode at construction: cached values must not depend on the mode of the first access."""
-        return torch.set_grad_enabled(self.logits.requires_grad)
+        return torch.set_grad_enabled(any(getattr(self, name).requires_grad for name in ("logits", *self.potentials)))
 
     def detach(self) -> Proposal:
         """The same proposal without gradients to the net."""
         return replace(
             self,
-            logits=self.logits.detach(),
             features=self.features.detach() if isinstance(self.features, Tensor) else None,
             iterates=tuple(y.detach() for y in self.iterates),
             _kept={},
+            **self._map_scores(Tensor.detach),
         )
+
+    def _map_scores(self, change: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
+        return {name: change(getattr(self, name)) for name in ("logits", *self.potentials)}
 
 
 class Dependent(Proposal):

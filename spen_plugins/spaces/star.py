@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -114,6 +115,7 @@ class StarLabels(DependentLabels):
         pairs, hubs: as in `Star`.
     """
 
+    potentials: ClassVar[tuple[str, ...]] = ("pairs",)
     pairs: Tensor | None = None
     hubs: Tensor | None = None
 
@@ -173,12 +175,6 @@ class StarLabels(DependentLabels):
         powers = label_powers(self._conditional_odds[rows, values], t).mul_(weights[rows, values][:, None, None])
         return powers.new_zeros(len(weights), *powers.shape[1:]).index_add(0, rows, powers)
 
-    def tempered(self, temperature: float) -> StarLabels:
-        return replace(super().tempered(temperature), pairs=self.pairs / temperature)
-
     def map_rows(self, change: Callable[[Tensor], Tensor]) -> StarLabels:
         proposal = super().map_rows(change)
-        return replace(proposal, pairs=change(self.pairs), hubs=self.hubs.to(proposal.logits.device))
-
-    def detach(self) -> StarLabels:
-        return replace(super().detach(), pairs=self.pairs.detach())
+        return replace(proposal, hubs=self.hubs.to(proposal.logits.device))

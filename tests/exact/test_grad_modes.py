@@ -59,6 +59,16 @@ def test_gradients_after_an_access_without_them(name: str, access: str) -> None:
         torch.testing.assert_close(gradient, expected_gradient)
 
 
+@pytest.mark.parametrize("name", ["star", "counts"])
+def test_potentials_alone_have_the_gradient_of_the_log_partition_function(name: str) -> None:
+    torch.manual_seed(0)
+    scores, potentials = SCORES[name]()
+    [expected] = torch.autograd.grad(LAWS[name](scores, potentials).log_prob(GOLD).sum(), potentials)
+    proposal = LAWS[name](scores.detach(), potentials)
+    [gradient] = torch.autograd.grad(proposal.log_prob(GOLD).sum(), potentials)
+    torch.testing.assert_close(gradient, expected)
+
+
 def test_scores_of_a_star_have_gradients_after_an_access_without_them() -> None:
     star = Star(make_leaf(2, 4), pairs := make_leaf(2, 2, 4), torch.tensor([1, 0]))
     with torch.no_grad():

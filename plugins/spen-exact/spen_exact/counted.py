@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -43,6 +43,7 @@ class CountedLabels(DependentLabels):
         counts: c of sizes 0, 1, …, `(batch, size)`, the last one shared by all larger sizes.
     """
 
+    potentials: ClassVar[tuple[str, ...]] = ("counts",)
     counts: Tensor | None = None
 
     @property
@@ -101,15 +102,6 @@ class CountedLabels(DependentLabels):
     def label_powers(self, t: Tensor) -> Tensor:
         joint = label_sizes(self.logits[:, 0], self.counts)
         return t.to(joint).unsqueeze(1) ** torch.arange(1, joint.shape[1] + 1, device=joint.device) @ joint
-
-    def tempered(self, temperature: float) -> CountedLabels:
-        return replace(super().tempered(temperature), counts=self.counts / temperature)
-
-    def map_rows(self, change: Callable[[Tensor], Tensor]) -> CountedLabels:
-        return replace(super().map_rows(change), counts=change(self.counts))
-
-    def detach(self) -> CountedLabels:
-        return replace(super().detach(), counts=self.counts.detach())
 
 
 def _list_best(scores: Tensor, counts: Tensor, k: int) -> tuple[Tensor, Tensor]:
