@@ -13,19 +13,14 @@ from spen_decoders.reading import LabelsAsWords
 from spen_plugins import BoundEnergy, Component, Config, ConfigError, FeatureNetwork, InferenceNet, Proposal, Task, X
 
 
-def require_labels(net: Component, kind: str) -> LabelsAsWords:
-    """The feature network of a net of this type.
-
-    Raises:
-        ConfigError: the network doesn't read labels.
-    """
+def require_labels(net: Component, kind: str) -> None:
+    """Raises `ConfigError` unless the net's features read labels."""
     if not isinstance(net.features, LabelsAsWords):
         raise ConfigError(
             f"inference_net 'decoders.{kind}' requires features 'decoders.labels_as_words'; found "
             f"{type(net.features).__name__}. Use "
             '"features": {"type": "decoders.labels_as_words", "reader": {"type": "bilstm"}}'
         )
-    return net.features
 
 
 class SeqTag(InferenceNet):

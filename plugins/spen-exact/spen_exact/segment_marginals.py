@@ -33,17 +33,17 @@ class WordMarginals:
         log_z = forward.log_z[:, None, None]
         starts = torch.exp(forward.entry + backward.starts - log_z)
         ends = torch.exp(forward.ends + backward.exit - log_z)
-        single_words = of_size(scores, forward, backward, 1)
+        single_words = compute_size_marginals(scores, forward, backward, 1)
         return cls(starts, ends, single_words, (starts.cumsum(1) - ends.cumsum(1) + ends).clamp(min=0))
 
 
-def of_size(scores: SegmentScores, forward: Forward, backward: Backward, words: int) -> Tensor:
-    """The probability of a segment of one or two words that begins at a token, `(batch, token or fewer, kind)`."""
+def compute_size_marginals(scores: SegmentScores, forward: Forward, backward: Backward, length: int) -> Tensor:
+    """The probability of a segment of `length` words that begins at a token, `(batch, token - length + 1, kind)`."""
     tokens = scores.start.shape[1]
-    start = torch.arange(tokens - words + 1, device=scores.start.device)
-    inner = scores.inner[:, scores.places.find(start, start + words)]
-    beginnings = (forward.entry + scores.start)[:, : tokens - words + 1]
-    endings = (scores.end + backward.exit)[:, words - 1 :]
+    start = torch.arange(tokens - length + 1, device=scores.start.device)
+    inner = scores.inner[:, scores.places.find(start, start + length)]
+    beginnings = (forward.entry + scores.start)[:, : tokens - length + 1]
+    endings = (scores.end + backward.exit)[:, length - 1 :]
     return torch.exp(beginnings + inner + endings - forward.log_z[:, None, None])
 
 
@@ -77,7 +77,7 @@ def pair_marginals(
     first = _condition_on_kind(kinds, words.single_words, words.starts, "begin")[:, 1:]
     kind = kinds.kind.to(next_starts.device)
     pairs = transitions[:, :, kind][:, :, :, kind] * last.unsqueeze(3) * first.unsqueeze(2)
-    two_words = of_size(scores, forward, backward, 2)
+    two_words = compute_size_marginals(scores, forward, backward, 2)
     begins = (words.starts - words.single_words)[:, :-1]
     ends = (words.ends - words.single_words)[:, 1:]
     inner = {

@@ -89,7 +89,7 @@ def _trace_paths(
             `(batch, token, set, kind, rank)`.
         sources: the kind before a segment that begins with a token, and the rank of the path to that kind; like
             `starts`.
-        before: `(batch, set, kind)`, the set before a segment.
+        sets_before: the set before a segment, `(batch, set, kind)`.
     """
     batch, tokens, _, kinds, k = starts.shape
     row = torch.arange(batch, device=place.device).unsqueeze(1)

@@ -28,7 +28,7 @@ class SizeTree:
 
     Args:
         on, off: non-negative terms, such as P(y_i = 1) and P(y_i = 0), `(batch, label)`.
-        top: the last coefficient, at least 1 and at most the number of labels.
+        top: the last coefficient, at least 1 and at most one more than the number of labels.
     """
 
     def __init__(self, on: Tensor, off: Tensor, top: int) -> None:
