@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from spen_plugins.spaces import (
         BinaryGrid,
         DependentLabels,
+        DependentTags,
         IndependentLabels,
         IndependentPixels,
         IndependentReals,

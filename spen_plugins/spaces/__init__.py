@@ -9,4 +9,4 @@ from spen_plugins.spaces.paths import viterbi
 from spen_plugins.spaces.schemes import allowed_transitions
 from spen_plugins.spaces.spans import Spans
 from spen_plugins.spaces.sparse import SparseLabels
-from spen_plugins.spaces.tags import IndependentTags, TagSequence
+from spen_plugins.spaces.tags import DependentTags, IndependentTags, TagSequence

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product, mask_padding, sum_variables
-from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.distribution import Dependent, Proposal
 from spen_plugins.spaces.k_best import span_k_best
 from spen_plugins.spaces.paths import Scores, begin_once, is_possible
 from spen_plugins.spaces.schemes import allowed_transitions, span_links
@@ -166,3 +166,11 @@ class IndependentTags(Proposal):
         log_p = torch.log_softmax(at_least_float32(self.logits.detach()), -1)
         tags, log_q = span_k_best(log_p[:, 0], self.mask, self.space.links, k)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype), log_q
+
+
+class DependentTags(Dependent):
+    """Tags, or other variables on a simplex, that depend on each other."""
+
+    @property
+    def _closest_independent(self) -> Proposal:
+        return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)

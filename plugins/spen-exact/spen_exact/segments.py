@@ -118,7 +118,7 @@ def _sum_word_scores(kinds: Kinds, scores: SegmentScores) -> Tensor:
 
 
 @dataclass(frozen=True)
-class SegmentsProposal(sp.Proposal):
+class SegmentsProposal(sp.DependentTags):
     """q(y | x) of a semi-Markov model; `logits` are each word's part of the scores, which is a sum over words.
 
     Only tags that obey the space's scheme have a probability; `log_prob` of others is −∞. For a relaxed y it is the
@@ -191,14 +191,6 @@ class SegmentsProposal(sp.Proposal):
         mask = self.segments.mask.unsqueeze(1).expand(starts.shape)
         return self.space.one_hot(self.kinds.write(starts, kinds, mask) * mask, self.mask).to(self.logits.dtype)
 
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        """Relaxed samples with gradient: Gumbel-softmax around the marginals, token by token, as for a CRF."""
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        """Relaxed outputs with Gaussian noise on the log-marginals of each token."""
-        return self._closest_independent.perturb(n, std)
-
     def span_posteriors(self, floor: float) -> sp.Spans:
         with torch.no_grad():
             scores = self.segments.detach().map(Tensor.double)
@@ -219,11 +211,6 @@ class SegmentsProposal(sp.Proposal):
 
     def detach(self) -> SegmentsProposal:
         return replace(super().detach(), segments=self.segments.detach())
-
-    @property
-    def _closest_independent(self) -> sp.Proposal:
-        """The independent tags with the same marginals."""
-        return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
 
 
 def _find_long_spans(scores: SegmentScores, forward: Forward, backward: Backward, floor: float) -> sp.Spans:

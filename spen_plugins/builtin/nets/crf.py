@@ -16,9 +16,8 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.settings.config import Config
-from spen_plugins.spaces import Proposal, Spans, TagSequence, allowed_transitions, viterbi
+from spen_plugins.spaces import DependentTags, Spans, TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain, backward_scores, exact_dtype, forward_scores
-from spen_plugins.spaces.distribution import Dependent
 from spen_plugins.spaces.k_best import chain_k_best
 from spen_plugins.spaces.paths import Scores, begin_once, is_possible
 from spen_plugins.spaces.spans import find_spans
@@ -62,7 +61,7 @@ class Crf(InferenceNet):
 
 
 @dataclass(frozen=True)
-class CrfProposal(Dependent):
+class CrfProposal(DependentTags):
     """q(y | x) of a linear chain; `logits` are its emissions `(batch, 1, token, tag)`.
 
     `log_prob` of a relaxed y is bilinear in it: the score Σ_t y_t·e_t + y_{t−1}ᵀ A y_t minus ln Z; exact on one-hot y.
@@ -221,10 +220,6 @@ class CrfProposal(Dependent):
         return tuple(
             s.masked_fill(~allowed.to(s.device), float("-inf")) for s, allowed in zip(scores, transitions, strict=True)
         )
-
-    @property
-    def _closest_independent(self) -> Proposal:
-        return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
 
 
 def _draw(weights: Tensor) -> Tensor:

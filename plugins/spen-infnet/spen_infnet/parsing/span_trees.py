@@ -92,7 +92,7 @@ class IndependentSpans(sp.IndependentTags):
 
 
 @dataclass(frozen=True)
-class TreeCrfProposal(sp.Proposal):
+class TreeCrfProposal(sp.DependentTags):
     """q(y | x) ∝ exp Σ of the scores of y's labelled spans, over trees (a conditional random field on a chart).
 
     A label's score is its logit minus the logit of no constituent. `log_prob` is −∞ for spans that cross; for a relaxed
@@ -139,19 +139,6 @@ class TreeCrfProposal(sp.Proposal):
             highest, label = y.max(-1)
             has_crossing = (highest == highest.round()).all(-1) & ~are_trees((label > 0) & (highest > 0))
         return value.masked_fill(has_crossing, -torch.inf) - self.log_z.unsqueeze(1)
-
-    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
-        """Relaxed samples with gradient: Gumbel-softmax around the marginals, place by place, as for a CRF."""
-        return self._closest_independent.rsample(n, temperature)
-
-    def perturb(self, n: int, std: float) -> Tensor:
-        """Relaxed outputs with Gaussian noise on the log-marginals of each place."""
-        return self._closest_independent.perturb(n, std)
-
-    @property
-    def _closest_independent(self) -> sp.Proposal:
-        """The independent values with the same marginals."""
-        return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
 
 
 def _score_labels(logits: Tensor) -> Tensor:
