@@ -144,3 +144,10 @@ def take_vectors(vectors: Tensor, places: Tensor, dim: int = 1) -> Tensor:
     else:
         rows = places + second * torch.arange(first, device=places.device).unsqueeze(1)
     return vectors.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, places.shape)
+
+
+def draw_index(weights: Tensor) -> Tensor:
+    """Draws an index for each row of non-negative weights, `(…, n)` -> `(…)`."""
+    cumulative = weights.cumsum(-1)
+    u = 1 - torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)  # above 0: no index of weight 0
+    return torch.searchsorted(cumulative, (u * cumulative[..., -1]).unsqueeze(-1)).squeeze(-1)

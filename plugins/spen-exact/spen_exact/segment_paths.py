@@ -7,6 +7,7 @@ from torch import Tensor
 
 from spen_exact.segment_scores import NEVER, SegmentScores
 from spen_exact.segment_sums import Forward
+from spen_plugins.nn import draw_index
 
 IMPOSSIBLE = float("-inf")
 
@@ -179,8 +180,4 @@ def sample(scores: SegmentScores, forward: Forward, n: int) -> tuple[Tensor, Ten
 
 def _draw(logits: Tensor) -> Tensor:
     """Draws a number for each row with probabilities ∝ exp(logits), `(row, number)` -> `(row,)`."""
-    if not len(logits):
-        return logits.new_zeros(0, dtype=torch.long)
-    cumulative = torch.exp(logits - logits.amax(1, keepdim=True)).cumsum(1)
-    u = 1 - torch.rand(len(logits), 1, device=logits.device, dtype=logits.dtype)  # above 0: no number of weight 0
-    return torch.searchsorted(cumulative, u * cumulative[:, -1:])[:, 0]
+    return draw_index(torch.exp(logits - logits.amax(1, keepdim=True)))

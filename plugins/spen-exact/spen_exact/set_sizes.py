@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.nn import at_least_float32
+from spen_plugins.nn import at_least_float32, draw_index
 
 FIRST = 32
 """Largest size in the first attempt."""
@@ -89,10 +89,10 @@ class SizeTree:
         weights = (
             torch.where(is_capped, tails[(*rows, indices)], right[(*rows, indices)] * (right_sizes >= 0)) * is_possible
         )
-        first = _draw(left.unsqueeze(1) * weights)
+        first = draw_index(left.unsqueeze(1) * weights)
         right_sizes = sizes - first
         right_weights = torch.where(left_sizes >= right_sizes.unsqueeze(-1), right.unsqueeze(1), 0.0)
-        second = torch.where(sizes == self.top, _draw(right_weights), right_sizes)
+        second = torch.where(sizes == self.top, draw_index(right_weights), right_sizes)
         return torch.cat([first, second], -1)
 
     def joint(self) -> Tensor:
@@ -173,11 +173,3 @@ def _make_table(degree: int, top: int, dtype: torch.dtype, device: torch.device)
     size = torch.arange(degree)
     total = (size.unsqueeze(1) + size).flatten().clamp(max=top)
     return F.one_hot(total, min(2 * degree - 2, top) + 1).t().to(device, dtype).contiguous()
-
-
-def _draw(weights: Tensor) -> Tensor:
-    """Draws an index for each row of non-negative weights, `(..., n)` -> `(...)`."""
-    cumulative = weights.cumsum(-1)
-    u = 1 - torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)  # above 0: no index of weight 0
-    places = torch.searchsorted(cumulative, (u * cumulative[..., -1]).unsqueeze(-1)).squeeze(-1)
-    return places.clamp(max=weights.shape[-1] - 1)

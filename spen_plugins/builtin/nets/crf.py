@@ -17,6 +17,7 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.settings.config import Config
 from spen_plugins.spaces import DependentTags, Spans, TagSequence, allowed_transitions, viterbi
+from spen_plugins.spaces.base import draw_index
 from spen_plugins.spaces.chain import Chain, backward_scores, exact_dtype, forward_scores
 from spen_plugins.spaces.k_best import chain_k_best
 from spen_plugins.spaces.paths import Scores, begin_once, is_possible
@@ -164,14 +165,14 @@ class CrfProposal(DependentTags):
             is_exact = exact_dtype(self.chain.transitions) == self.chain.transitions.dtype
             scores = torch.exp(alpha - alpha.amax(-1, keepdim=True))
             b, length, k = alpha.shape
-            tag = _draw(torch.softmax(alpha[:, -1] + self.chain.end, -1).unsqueeze(1).expand(b, n, k))
+            tag = draw_index(torch.softmax(alpha[:, -1] + self.chain.end, -1).unsqueeze(1).expand(b, n, k))
             tags = [tag]
             for t in range(length - 1, 0, -1):
                 # p(tag at t−1 | tag at t) ∝ α_{t−1} exp A[·, tag]; after the end the tag is constant.
                 weights = scores[:, t - 1].unsqueeze(1) * factor[tag]
                 if not is_exact:  # what underflows may matter: normalise in log space
                     weights = torch.softmax(alpha[:, t - 1].unsqueeze(1) + backwards[tag], -1)
-                previous_tag = _draw(weights)
+                previous_tag = draw_index(weights)
                 tag = torch.where(mask[:, t].unsqueeze(1), previous_tag, tag)
                 tags.append(tag)
             paths = torch.stack(tags[::-1], 2)
@@ -220,10 +221,3 @@ class CrfProposal(DependentTags):
         return tuple(
             s.masked_fill(~allowed.to(s.device), float("-inf")) for s, allowed in zip(scores, transitions, strict=True)
         )
-
-
-def _draw(weights: Tensor) -> Tensor:
-    """One tag index from each row of unnormalised probabilities `(batch, sample, tag)`: `(batch, sample)`."""
-    cumulative = weights.cumsum(-1)
-    u = 1 - torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)  # above 0, so no tag of weight 0
-    return torch.searchsorted(cumulative, (u * cumulative[..., -1]).unsqueeze(-1)).squeeze(-1)
