@@ -22,12 +22,6 @@ def sum_upward(scores: Tensor, forest: Forest) -> Tensor:
     return odds
 
 
-def log_partition(odds: Tensor, forest: Forest) -> Tensor:
-    """ln Σ exp(Σ_i s_i y_i) over all coherent sets, `(...)`, from `sum_upward`'s log-odds."""
-    roots = torch.tensor([i for i, parent in enumerate(forest.parents) if parent is None], device=odds.device)
-    return F.softplus(odds[..., roots]).sum(-1)
-
-
 def multiply_downward(p: Tensor, forest: Forest) -> Tensor:
     """Products of each label's number with those of its ancestors, `(..., label)`: P(y_i = 1) from P(y_i = 1 | parent).
 
@@ -62,7 +56,8 @@ class CoherentLabels(Proposal):
     def log_z(self) -> Tensor:
         """ln Z, `(batch,)`."""
         with self.restore_grad_mode():
-            return log_partition(self._odds, self._forest)
+            roots = [i for i, parent in enumerate(self._forest.parents) if parent is None]
+            return F.softplus(self._odds[:, roots]).sum(-1)
 
     @cached_property
     def mean(self) -> Tensor:

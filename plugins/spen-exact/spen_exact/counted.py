@@ -29,12 +29,6 @@ def potential(counts: Tensor, y: Tensor) -> Tensor:
     return (law * counts.unsqueeze(1)).sum(-1)
 
 
-def log_partition(scores: Tensor, log_law: Tensor, counts: Tensor) -> Tensor:
-    """ln Σ_y exp(Σ_i s_i y_i + c_|y|), `(batch,)`: ln Z of independent labels plus ln of the mean of e^c."""
-    softplus = F.softplus(scores).sum(-1)
-    return softplus + torch.logsumexp(log_law + counts, -1)
-
-
 @dataclass(frozen=True)
 class CountedLabels(DependentLabels):
     """q(y | x) ∝ exp(Σ_i s_i y_i + c_|y|); `logits` are the s_i, `(batch, 1, label)`.
@@ -69,9 +63,9 @@ class CountedLabels(DependentLabels):
 
     @cached_property
     def log_z(self) -> Tensor:
-        """ln Z, `(batch,)`."""
+        """ln Z, `(batch,)`: ln Z of independent labels plus ln of the mean of e^c."""
         with self.restore_grad_mode():
-            return log_partition(self._scores, self._sizes[1], self._counts)
+            return F.softplus(self._scores).sum(-1) + torch.logsumexp(self._sizes[1] + self._counts, -1)
 
     @cached_property
     def mean(self) -> Tensor:

@@ -25,14 +25,9 @@ def read_segments(kinds: Kinds, y: Tensor, mask: Tensor) -> tuple[Tensor, Tensor
     highest, tags = y.max(-1)
     starts = kinds.begins.to(y.device)[tags] & is_word
     kind = kinds.kind.to(y.device)[tags]
-    expected = kinds.write(starts, kind, is_word)
-    is_discrete = (highest == 1) & (y.sum(-1) == 1)
-    has_first = starts[:, :, :1].all(-1) if y.shape[2] else is_word.any(-1)
-    return (
-        starts,
-        kind,
-        ((is_discrete & (expected == tags)) | ~is_word).all(-1) & (has_first | ~is_word[..., :1].any(-1)),
-    )
+    is_right = (highest == 1) & (y.sum(-1) == 1) & (kinds.write(starts, kind, is_word) == tags)
+    is_right[:, :, :1] &= starts[:, :, :1]  # a sentence begins with a segment
+    return starts, kind, (is_right | ~is_word).all(-1)
 
 
 def score_segments(scores: SegmentScores, starts: Tensor, kind: Tensor) -> Tensor:

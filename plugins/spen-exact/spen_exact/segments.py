@@ -106,7 +106,7 @@ def score(kinds: Kinds, scores: SegmentScores, y: Tensor) -> tuple[Tensor, Tenso
     with torch.autocast(y.device.type, enabled=False):
         with torch.no_grad():
             starts, kind, is_valid = read_segments(kinds, y, scores.mask)
-        if is_valid.all() and not y.requires_grad and y.shape[2]:
+        if is_valid.all() and not y.requires_grad:
             return score_segments(scores, starts, kind), is_valid
         return score_relaxed(kinds, scores, y), is_valid
 
