@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -66,12 +68,8 @@ class Margin(sp.EnergyLoss):
 
     def find_offending(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         """y_K, `(batch, 1, *variables)`, without gradient."""
-
-        def augment(y: Tensor) -> Tensor:
-            return self._augment(energy, batch, y)
-
-        start = proposal.mean.detach()
-        return minimise(augment, self.space, start, batch.x.mask, self.config.refine).y
+        objective = partial(self._augment, energy, batch)
+        return minimise(objective, self.space, proposal.mean.detach(), batch.x.mask, self.config.refine).y
 
     def _augment(self, energy: sp.BoundEnergy, batch: sp.Batch, y: Tensor) -> Tensor:
         """E(x, y) − Δ(y, gold), `(batch, sample)`, without Δ in rows without gold."""

@@ -59,7 +59,6 @@ class Inventory:
     def __init__(self, counts: Mapping[str, Mapping[str, int]], forms: Mapping[str, Sequence[str]]) -> None:
         self.counts = {lemma: dict(senses) for lemma, senses in counts.items()}
         self.forms = {form: tuple(lemmas) for form, lemmas in forms.items()}
-        self._static = lru_cache(20_000)(_describe_sense)
         self._particles = lru_cache(20_000)(self._list_particles)
         self._candidates = lru_cache(20_000)(self._list_candidates)
 
@@ -71,8 +70,8 @@ class Inventory:
         for sentence in sentences:
             for proposition in sentence.propositions:
                 if proposition.roleset is not None:
-                    lemma, form = find_lemma(proposition) or "", sentence.words[proposition.predicate].lower()
-                    lemma = lemma or proposition.roleset.rpartition(".")[0].partition("_")[0]
+                    lemma = find_lemma(proposition) or _find_verb(proposition.roleset)
+                    form = sentence.words[proposition.predicate].lower()
                     counts.setdefault(lemma, Counter())[proposition.roleset] += 1
                     forms.setdefault(form, Counter())[lemma] += 1
         return cls(counts, {form: [lemma for lemma, _ in lemmas.most_common()] for form, lemmas in forms.items()})
@@ -131,7 +130,7 @@ class Inventory:
                     f"place {min(place, 5)}",
                     _describe_share(counts[sense], total),
                     *_describe_particles(sense, following),
-                    *self._static(sense, lemmas[0], form),
+                    *_describe_sense(sense, lemmas[0], form),
                 ),
             )
             for place, sense in enumerate(ordered)
@@ -145,8 +144,13 @@ def find_lemma(proposition: Proposition) -> str | None:
     """The predicate's lemma; some formats have its sense in that place, such as `leave.01` for leave."""
     lemma = proposition.lemma
     if lemma and lemma == proposition.roleset:
-        lemma = lemma.rpartition(".")[0].partition("_")[0]
+        lemma = _find_verb(lemma)
     return lemma.lower() if lemma else None
+
+
+def _find_verb(roleset: str) -> str:
+    """The verb of a roleset's id: give of `give_up.07`."""
+    return roleset.rpartition(".")[0].partition("_")[0]
 
 
 def list_spellings(word: str) -> Iterator[str]:
@@ -169,10 +173,8 @@ def list_spellings(word: str) -> Iterator[str]:
 
 def _describe_share(count: int, total: int) -> str:
     """A sense's share of the lemma's training examples, and the number of these, both roughly."""
-    if not count:
-        return f"share 0 of {'some' if total > 10 else 'few' if total else 'none'}"
-    level = sum(count / total > bound for bound in _SHARES)
-    return f"share {level} of {'some' if total > 10 else 'few'}"
+    level = sum(count / max(total, 1) > bound for bound in _SHARES)
+    return f"share {level} of {'some' if total > 10 else 'few' if total else 'none'}"
 
 
 def _describe_particles(sense: str, following: Sequence[str]) -> tuple[str, ...]:
@@ -184,13 +186,15 @@ def _describe_particles(sense: str, following: Sequence[str]) -> tuple[str, ...]
     return (f"particle {position}", *(f"particle {name} {position}" for name in names))
 
 
+@lru_cache(20_000)
 def _describe_sense(sense: str, lemma: str, form: str) -> tuple[str, ...]:
     """Attributes of a sense that do not depend on the sentence."""
     name, _, number = sense.rpartition(".")
     attributes = [f"sense {sense}", f"number {number}", f"lemma {'same' if name == lemma else 'other'}"]
     roleset = rolesets().get(sense)
     if roleset is not None:
-        form_tags = sorted({pos for alias, pos in roleset.aliases if alias in list_spellings(form)})
+        spellings = set(list_spellings(form))
+        form_tags = sorted({pos for alias, pos in roleset.aliases if alias in spellings})
         attributes += [f"is {pos}" for pos in sorted({pos for _, pos in roleset.aliases})]
         attributes += [f"form is {pos}" for pos in form_tags]
         attributes += [f"has {role}" for role in roleset.roles]

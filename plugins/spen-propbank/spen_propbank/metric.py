@@ -59,19 +59,16 @@ class SensesMetric(Metric):
         self._ratios: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
+        assert isinstance(batch, SentenceBatch)
         ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
         self._ratios.append(ratios)
         if batch.gold is None:
             return
         places = self._decode(proposal)[:, 0, 0].argmax(-1).tolist()
-        golds = batch.gold[:, 0, 0].argmax(-1).tolist()
         for row in batch.labelled.nonzero().squeeze(1).tolist():
-            gold, kinds = golds[row], ["all"]
-            if isinstance(batch, SentenceBatch) and batch.examples:
-                example = batch.examples[row]
-                gold, kind = example.place, kind_of(example.pos)
-                kinds += [name for name in (kind, None if example.is_seen else "unseen") if name]
-            for name in kinds:
+            example = batch.examples[row]
+            gold = example.place
+            for name in filter(None, ("all", kind_of(example.pos), None if example.is_seen else "unseen")):
                 self._counts[f"{name} n"] += 1
                 self._counts[f"{name} right"] += places[row] == gold
                 self._counts[f"{name} first"] += gold == 0
