@@ -36,6 +36,11 @@ def test_all_results_match_enumeration(labels: int, sizes: int) -> None:
     torch.testing.assert_close(q.detach().label_powers(POINTS), q.label_powers(POINTS))
 
 
+def test_a_mode_needs_no_log_partition_function() -> None:
+    q = make_counted(9, 5)
+    assert torch.equal(q.mode, make_counted(9, 5).k_best(1)[0]) and "log_z" not in vars(q)
+
+
 def test_without_a_potential_labels_are_independent() -> None:
     q = make_counted(7, 4)
     q = CountedLabels(q.space, q.logits, counts=torch.zeros(3, 4, dtype=torch.double))
