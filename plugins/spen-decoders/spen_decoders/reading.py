@@ -65,7 +65,7 @@ class TextReader(FeatureNetwork, ABC):
     parts: ClassVar[Mapping[str, str]] = {"reader": "features"}
     Config = ReadingConfig
 
-    def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None, labels: int = 0) -> None:
+    def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None, labels: int = 0) -> None:
         super().__init__(config, task)
         if not isinstance(task.inputs, TextInputs):
             raise ConfigError(
@@ -125,9 +125,6 @@ class TextWords(TextReader):
     `(batch, output_dim)`."""
 
     Config = TextWordsConfig
-
-    def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None) -> None:
-        super().__init__(config, task, reader)
 
     def forward(self, x: X) -> Tensor:
         words, mask, count = self.read(x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from spen_e2e.arc_repair import Pairs, Repair, find_violations, repair_roles
 from spen_plugins import Batch, DataError, Metric, Proposal, X
 from spen_plugins.sentences import CORE, Argument, SentenceBatch, SpanCounts, join
 
-REPAIRS: tuple[Repair, ...] = ("none", "heuristic", "ilp")
+REPAIRS: tuple[Repair, ...] = get_args(Repair)
 DEFINITIONS = {
     "metric": "span_f1: arguments right in role and every piece, as the CoNLL-2005 evaluation counts them; V left out, "
     "C-X joined to the X before it, R-X a role of its own; arguments that are no candidates count as missed",
@@ -57,12 +57,12 @@ class Roles:
         self.names = list(names)
         self.core = np.array([CORE.fullmatch(name) is not None for name in names])
 
-    def decide(self, proposal: Proposal, x: X, repair: Repair) -> tuple[Places, np.ndarray]:
-        """The roles `(pair,)` of a batch's pairs; the net's own choices are not repaired."""
+    def decide(self, proposal: Proposal, x: X, *repairs: Repair) -> tuple[Places, list[np.ndarray]]:
+        """The roles `(pair,)` of a batch's pairs by each repair; the net's own choices are not repaired."""
         places = Places.from_inputs(x)
         is_chosen = proposal.chosen is not None
         p = places.values(proposal.chosen if is_chosen else proposal.mean)
-        return places, repair_roles(p, places.pairs, self.core, "none" if is_chosen else repair)
+        return places, [repair_roles(p, places.pairs, self.core, "none" if is_chosen else repair) for repair in repairs]
 
     def arguments(self, places: Places, roles: np.ndarray) -> dict[int, list[Argument]]:
         """The arguments of each predicate that has any, by its number in the batch."""
@@ -95,8 +95,8 @@ class ArcMetric(Metric):
         if batch.gold is None or not labelled.any():
             return
         width = batch.x.inputs["predicate_at"].shape[1]
-        for repair in REPAIRS:
-            places, roles = self._roles.decide(proposal, batch.x, repair)
+        places, decisions = self._roles.decide(proposal, batch.x, *REPAIRS)
+        for repair, roles in zip(REPAIRS, decisions, strict=True):
             arguments = self._roles.arguments(places, roles)
             for row in np.flatnonzero(labelled).tolist():
                 example, ratio = batch.examples[row], [0, 0]

@@ -174,7 +174,8 @@ class Arcs(sp.Energy):
         roles = y[..., 1:] @ self.role.to(y.dtype)
         arc_features = torch.cat([roles * f.arcs.unsqueeze(1), roles, y[..., self.core]], -1)
         predicate_sums = summed(arc_features, f.owners[0], f.exists[0].shape[-1])
-        width, masses = 2 * self.config.width, predicate_sums[..., 2 * self.config.width :]
+        width = 2 * self.config.width
+        masses = predicate_sums[..., width:]
         candidate_sums = summed(arc_features[..., :width], f.owners[1], f.exists[1].shape[-1])
         sums = predicate_sums[..., :width], candidate_sums, predicate_sums[..., :width].sum(2, keepdim=True)
 

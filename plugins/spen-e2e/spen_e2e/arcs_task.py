@@ -143,7 +143,7 @@ class RoleArcs(SentenceTask, WithoutGold, sp.WritesFormats):
         """The roles under the constraints, by `repair`; without `x`, the most probable ones."""
         if x is None or proposal.chosen is not None:
             return super().decode(proposal)
-        places, roles = self._roles.decide(proposal, x, self.config.repair)
+        places, [roles] = self._roles.decide(proposal, x, self.config.repair)
         role_numbers = torch.zeros(proposal.mean.shape[0], 1, *proposal.mean.shape[2:3], dtype=torch.long)
         role_numbers[places.row, 0, places.column] = torch.from_numpy(roles)
         return self.space.one_hot(role_numbers.to(proposal.mean.device), x.mask).to(proposal.mean.dtype)
@@ -231,7 +231,7 @@ class RoleArcs(SentenceTask, WithoutGold, sp.WritesFormats):
         self, proposal: sp.Proposal, batch: sp.Batch, labelled: np.ndarray | None = None
     ) -> tuple[list[tuple[int, Argument]], SpanConfidences]:
         """The decoded arguments, each with its predicate's number, and their confidences; for rows in `labelled`."""
-        places, roles = self._roles.decide(proposal, batch.x, self.config.repair)
+        places, [roles] = self._roles.decide(proposal, batch.x, self.config.repair)
         if labelled is not None:
             roles = np.where(labelled[places.row], roles, 0)
         arguments = [(n, a) for n, group in sorted(self._roles.arguments(places, roles).items()) for a in group]

@@ -125,7 +125,7 @@ class DeepPrior(ImagePrior):
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
         first = self.first(y)
         second = self.second(within(self.softplus(first), inside))
-        slope = within(self.last.weight.flatten().view(-1, 1, 1) * self.rises(second), inside)
+        slope = within(self.last.weight.view(-1, 1, 1) * self.rises(second), inside)
         slope = back(slope, self.second) * within(self.rises(first), inside)
         return back(slope, self.first)
 

@@ -53,7 +53,7 @@ class ResidualPrior(ImagePrior):
         for layer in self.others:
             responses.append(layer(hidden))
             hidden = hidden + within(self.softplus(responses[-1]), inside)
-        gradient = self.last.weight.flatten().view(-1, 1, 1)
+        gradient = self.last.weight.view(-1, 1, 1)
         for layer, values in zip(reversed(self.others), reversed(responses), strict=True):
             gradient = gradient + back(within(gradient * self.rises(values), inside), layer)
         slope = back(within(gradient * self.rises(first), inside), self.first)

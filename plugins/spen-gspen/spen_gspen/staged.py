@@ -55,18 +55,17 @@ class Staged(sp.Trainer):
         def compute_gap(context: sp.Context) -> sp.Terms:
             return {"gap": context.batch.weigh(loss.gap(context.energy, context.batch, 0.0))}
 
-        phases = {
-            "labels": sp.Phase("labels", ("energy.features", "energy.local"), compute_label_loss, config.net),
-            "global": sp.Phase("global", ("energy.measure", "energy.v"), compute_gap, config.energy),
-            "pairs": sp.energy_phase(config.energy, ("energy.pairs",)),
-        }
-        epochs = {"labels": config.net_epochs, "global": config.global_epochs, "pairs": config.epochs}
+        label_parts, global_parts = ("energy.features", "energy.local"), ("energy.measure", "energy.v")
+        plan = (
+            ("labels", config.net_epochs, sp.Phase("labels", label_parts, compute_label_loss, config.net)),
+            ("global", config.global_epochs, sp.Phase("global", global_parts, compute_gap, config.energy)),
+            ("pairs", config.epochs, sp.energy_phase(config.energy, ("energy.pairs",))),
+        )
         stages: list[sp.Stage] = []
-        for name, phase in phases.items():
-            if epochs[name]:
-                frozen, goes_on = _name_others(model, phase.trains), bool(stages)
-                plan = {"frozen": frozen, "patience": config.patience, "goes_on": goes_on}
-                stages.append(sp.Stage(name, (phase,), epochs[name], **plan))
+        for name, epochs, phase in plan:
+            if epochs:
+                fields = {"frozen": _name_others(model, phase.trains), "goes_on": bool(stages)}
+                stages.append(sp.Stage(name, (phase,), epochs, patience=config.patience, **fields))
         return stages
 
 
