@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_decoders.reading import LabelsAsWords, TextWords, words_of
+from spen_decoders.reading import LabelsAsWords, TextWords, read_words
 from spen_plugins.builtin.features.bilstm import BiLstm
 from spen_plugins.task import Indexer
 from spen_plugins.testing import ToyLabels, check_feature_network
@@ -36,11 +36,11 @@ def test_vectors_of_texts_obey_the_contract(pooling: str) -> None:
 def test_padding_changes_nothing_and_long_texts_are_truncated() -> None:
     features, task = network(TextWords, longest=5)
     examples = [task.parse("one two"), task.parse("a b c d e f g"), task.parse("")]
-    words, mask = words_of(features, task.collate(examples).x)
+    words, mask = read_words(features, task.collate(examples).x)
     assert mask.sum(1).tolist() == [2, 5, 1] and words.shape == (3, 5, 6)
     assert torch.equal(features(task.collate(examples).x), words * mask.unsqueeze(2))
     for row, example in enumerate(examples):
-        single, single_mask = words_of(features, task.collate([example]).x)
+        single, single_mask = read_words(features, task.collate([example]).x)
         torch.testing.assert_close(words[row, : single.shape[1]], single[0])
         assert single_mask.all()
 
@@ -66,4 +66,4 @@ def test_other_inputs_are_rejected() -> None:
         TextWords(TextWords.Config(), loaded("text", corpus="sample"))
     features, task = network(LabelsAsWords)
     with pytest.raises(sp.ConfigError, match=r"requires features 'decoders\.words'"):
-        words_of(features, task.collate([task.parse("a")]).x)
+        read_words(features, task.collate([task.parse("a")]).x)

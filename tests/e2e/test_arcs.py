@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_e2e.arcs import Arcs, ArcScorer, conflicts
+from spen_e2e.arcs import Arcs, ArcScorer, find_conflicts
 from spen_e2e.arcs_task import RoleArcs
 from spen_e2e.unroll import Unroll
 from spen_e2e.unrolled import Unrolled
@@ -111,7 +111,7 @@ def test_conflicts_are_the_overlaps_of_a_predicate(task):
             (first, last), (begin, end) = example.candidates[c], example.candidates[d]
             if p == q and first <= end and begin <= last:
                 expected.add((b * width + i, b * width + j))
-    firsts, seconds = conflicts(batch.x)
+    firsts, seconds = find_conflicts(batch.x)
     assert {tuple(sorted(pair)) for pair in zip(firsts.tolist(), seconds.tolist(), strict=True)} == expected
     assert len(firsts) == len(expected)
 

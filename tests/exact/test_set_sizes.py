@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spen_exact.set_sizes import SizeTree, label_sizes, log_sizes
+from spen_exact.set_sizes import SizeTree, compute_label_sizes, log_sizes
 from tests.exact.toys import all_sets
 
 
@@ -26,7 +26,7 @@ def test_sums_by_size_are_those_of_all_sets(labels: int) -> None:
     weighted = p * counts[:, size.clamp(max=counts.shape[1] - 1)].exp()
     joint = torch.zeros(4, labels + 1, labels, dtype=torch.double)
     joint.index_add_(1, size, weighted.unsqueeze(2) * y / weighted.sum(1)[:, None, None])
-    torch.testing.assert_close(label_sizes(logits, counts), joint[:, 1:])
+    torch.testing.assert_close(compute_label_sizes(logits, counts), joint[:, 1:])
 
 
 def test_sizes_in_single_precision_and_of_many_labels() -> None:
@@ -41,7 +41,7 @@ def test_sizes_in_single_precision_and_of_many_labels() -> None:
         assert log_law.isfinite().all()
         torch.testing.assert_close(log_law.exp().sum(), torch.tensor(1.0))
         assert tree.marginals(torch.ones(1, 31)).isfinite().all()
-    sizes = label_sizes(logits, logits.new_zeros(2, 1))
+    sizes = compute_label_sizes(logits, logits.new_zeros(2, 1))
     torch.testing.assert_close(sizes.sum(1), logits.detach().sigmoid(), rtol=0, atol=1e-8)
 
 

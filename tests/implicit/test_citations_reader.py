@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, SPACE, citation, read_citations
+from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, SPACE, read_citation, read_citations
 from spen_plugins.errors import DataError
 
 ONE = "<author> A. Cau, W.-P. de Roever. </author> <title> Dijkstra's. </title>"
@@ -65,7 +65,7 @@ def test_a_plain_text_is_read_like_its_tagged_form(tmp_path: Path) -> None:
     (tagged,) = read(tmp_path, ONE)
     (example,) = read(tmp_path, f"\n{plain}<br>\n", gold=False)
     assert (example.words, example.columns, example.tags, example.line) == (tagged.words, tagged.columns, None, 2)
-    assert citation(plain).words == citation(ONE).words and citation(ONE).tags == tagged.tags
+    assert read_citation(plain).words == read_citation(ONE).words and read_citation(ONE).tags == tagged.tags
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from spen_implicit.citations import reward as citation_reward
 from spen_implicit.citations import search as citation_search
-from spen_implicit.citations.reader import FIELDS, GAP, citation
+from spen_implicit.citations.reader import FIELDS, GAP, read_citation
 from spen_implicit.citations.rules import NONE, RULES, find_rules
 from spen_implicit.citations.samples import SIZES, sample_citations
 from spen_implicit.citations.task import RULE, Citations
@@ -35,7 +35,7 @@ def sample() -> Citations:
 
 def apply_rules(text: str) -> str:
     """`word/rule` of each token under a rule."""
-    example = citation(text)
+    example = read_citation(text)
     pairs = zip(example.words, find_rules(example.words, example.columns[GAP]), strict=True)
     return " ".join(f"{word}/{rule}" for word, rule in pairs if rule != NONE)
 
@@ -75,7 +75,7 @@ def test_rules_for_words(text: str, expected: str) -> None:
     ],
 )  # fmt: skip
 def test_the_names_at_the_beginning(text: str, names: int) -> None:
-    example = citation(text)
+    example = read_citation(text)
     is_name = [rule == "names" for rule in find_rules(example.words, example.columns[GAP])]
     assert is_name == [True] * names + [False] * (len(is_name) - names)
 
@@ -177,7 +177,7 @@ def test_the_reward_of_a_relaxed_output_approximates_the_expected_reward() -> No
 def test_the_best_pieces_are_those_of_an_enumeration() -> None:
     scores, costs = torch.randn(4, 5, 3).double(), torch.rand(4, 5).double() * 2
     mask = torch.arange(5) < torch.tensor([5, 4, 2, 1])[:, None]
-    best = citation_search.pieces(scores, mask, costs)
+    best = citation_search.find_pieces(scores, mask, costs)
     for row in range(4):
         length = int(mask[row].sum())
         values = {}
@@ -192,7 +192,7 @@ def test_pieces_that_repeat_a_field_yield_to_the_most_certain() -> None:
     fields = torch.tensor([[0, 0, 1, 0, 0, 0]])
     mask = torch.tensor([[True] * 5 + [False]])
     scores = F.one_hot(fields, 3).double() * torch.tensor([1.0, 1, 1, 3, 1, 9]).double()[None, :, None]
-    outputs = citation_search.repeated(scores, fields, mask)
+    outputs = citation_search.find_repeats(scores, fields, mask)
     expected = torch.zeros(1, 6, 3)
     expected[0, :2, 0] = 1
     assert torch.equal(outputs.float(), expected)

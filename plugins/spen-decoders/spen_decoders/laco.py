@@ -42,7 +42,10 @@ class Laco(InferenceNet):
         return self.space.independent(self.output(document).unsqueeze(1), features=labels)
 
     def attend(self, words: Tensor, is_word: Tensor, labels: Tensor) -> Tensor:
-        """The text's vector, `(batch, dim)`: Σ_w a_w h_w over the number of words."""
+        """The text's vector, `(batch, dim)`: Σ_w a_w h_w over the number of words.
+
+        Shapes: words `(batch, word, dim)`, is_word `(batch, word)`, labels `(batch, label, dim)`.
+        """
         match = F.normalize(words, dim=2) @ F.normalize(labels, dim=2).transpose(1, 2)
         weight = torch.tanh(torch.relu(self.attention(match.transpose(1, 2))).amax(1)) * is_word
         return (weight.unsqueeze(1) @ words).squeeze(1) / is_word.sum(1, keepdim=True)

@@ -167,7 +167,7 @@ class LabelsAsWords(TextReader):
         return vectors * is_word.unsqueeze(2), is_word, labels
 
 
-def words_of(features: FeatureNetwork, x: X) -> tuple[Tensor, Tensor]:
+def read_words(features: FeatureNetwork, x: X) -> tuple[Tensor, Tensor]:
     """Vectors of words and their mask, `(batch, word, dim)` and `(batch, word)`; one vector for x is one word.
 
     Raises:

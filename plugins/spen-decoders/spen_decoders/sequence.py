@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from spen_decoders.orders import order_by_frequency
-from spen_decoders.reading import words_of
+from spen_decoders.reading import read_words
 from spen_decoders.sequences import FreeSequences, LabelSequences
 from spen_decoders.writer import Writer
 from spen_plugins import BoundEnergy, Config, ConfigError, FeatureNetwork, InferenceNet, LabelSet, Proposal, Task, X
@@ -69,7 +69,7 @@ class SequenceNet(InferenceNet):
         self.chooses = config.predicts == "mode"
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
-        memory = self.writer.remember(*words_of(self.features, x))
+        memory = self.writer.remember(*read_words(self.features, x))
         first = self.writer.begin(memory).scores[..., :-1]
         kind, steps = LabelSequences, None
         if self.config.order == "none":

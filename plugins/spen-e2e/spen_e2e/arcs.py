@@ -32,11 +32,11 @@ class LocalArcs(nn.Module):
     predicate's vector, the vectors of the candidate's first and last word, the mean of its words' vectors, the
     distance between the two, and the candidate's length."""
 
-    def __init__(self, config: ArcConfig, before: int, roles: int) -> None:
+    def __init__(self, config: ArcConfig, word_size: int, roles: int) -> None:
         super().__init__()
         width = config.hidden
-        self.predicate = nn.Linear(before, width)
-        self.candidate = nn.Linear(3 * before, width, bias=False)
+        self.predicate = nn.Linear(word_size, width)
+        self.candidate = nn.Linear(3 * word_size, width, bias=False)
         self.distance = nn.Embedding(2 * DISTANCES + 1, width)
         self.length = nn.Embedding(DISTANCES + 1, width)
         self.hidden = nn.Linear(width, width)
@@ -47,16 +47,17 @@ class LocalArcs(nn.Module):
 
     def forward(self, words: Tensor, x: sp.X) -> tuple[Tensor, Tensor]:
         """Vectors of pairs `(batch, pair, hidden)` and scores `(batch, pair, role)`, given vectors of words
-        `(batch, token, before)`; all are zero on padding."""
+        `(batch, token, word_size)`; all are zero on padding."""
         assert x.mask is not None
         inputs, mask = x.inputs, x.mask.unsqueeze(-1)
         predicate, first, last = inputs["predicate_at"], inputs["candidate_first"], inputs["candidate_last"]
         size = (last - first + 1).unsqueeze(-1)
         sums = F.pad(at_least_float32(words).cumsum(1), (0, 0, 1, 0))
-        mean = ((rows(sums, last + 1) - rows(sums, first)) / size).to(words.dtype)
-        spans = torch.cat([rows(words, first), rows(words, last), mean], -1)
+        mean = ((take_rows(sums, last + 1) - take_rows(sums, first)) / size).to(words.dtype)
+        spans = torch.cat([take_rows(words, first), take_rows(words, last), mean], -1)
         predicate_index, candidate_index = inputs["pair_predicate"], inputs["pair_candidate"]
-        h = rows(self.predicate(rows(words, predicate)), predicate_index) + rows(self.candidate(spans), candidate_index)
+        h = take_rows(self.predicate(take_rows(words, predicate)), predicate_index)
+        h = h + take_rows(self.candidate(spans), candidate_index)
         predicate_word, first, last = (
             predicate.clamp(min=0).gather(1, predicate_index),
             first.gather(1, candidate_index),
@@ -155,7 +156,7 @@ class Arcs(sp.Energy):
         pair_mask = x.mask.to(scores.dtype)
         predicate, first, last = (x.inputs[name] for name in ("predicate_at", "candidate_first", "candidate_last"))
         mean = words.sum(1, keepdim=True) / (x.inputs["words"] > 0).sum(1).clamp(min=1)[:, None, None]
-        sources = rows(words, predicate), torch.cat([rows(words, first), rows(words, last)], -1), mean
+        sources = take_rows(words, predicate), torch.cat([take_rows(words, first), take_rows(words, last)], -1), mean
         exists = predicate >= 0, first >= 0, torch.ones_like(x.mask[:, :1])
         return _Parts(
             -torch.log_softmax(at_least_float32(scores), -1) * pair_mask.unsqueeze(-1),
@@ -164,7 +165,7 @@ class Arcs(sp.Energy):
             (x.inputs["pair_predicate"], x.inputs["pair_candidate"]),
             tuple(layer(vector).unsqueeze(1) for layer, vector in zip(self.context, sources, strict=True)),
             tuple(mask.to(scores.dtype).unsqueeze(1) for mask in exists),
-            conflicts(x),
+            find_conflicts(x),
         )
 
     def forward(self, features: _Parts, y: Tensor) -> Tensor:
@@ -173,10 +174,10 @@ class Arcs(sp.Energy):
         y = y * f.mask[:, None, :, None]
         roles = y[..., 1:] @ self.role.to(y.dtype)
         arc_features = torch.cat([roles * f.arcs.unsqueeze(1), roles, y[..., self.core]], -1)
-        predicate_sums = summed(arc_features, f.owners[0], f.exists[0].shape[-1])
+        predicate_sums = sum_by_owner(arc_features, f.owners[0], f.exists[0].shape[-1])
         width = 2 * self.config.width
         masses = predicate_sums[..., width:]
-        candidate_sums = summed(arc_features[..., :width], f.owners[1], f.exists[1].shape[-1])
+        candidate_sums = sum_by_owner(arc_features[..., :width], f.owners[1], f.exists[1].shape[-1])
         sums = predicate_sums[..., :width], candidate_sums, predicate_sums[..., :width].sum(2, keepdim=True)
 
         total = inner_product(f.local, y)
@@ -200,7 +201,7 @@ def _make_later_layers(width: int, convex: bool) -> nn.Module:
     return nn.Sequential(nn.Softplus(), hidden, nn.Softplus(), last)
 
 
-def conflicts(x: sp.X) -> tuple[Tensor, Tensor]:
+def find_conflicts(x: sp.X) -> tuple[Tensor, Tensor]:
     """Every two pairs of a predicate whose candidates overlap, once, as places in a flat `(batch, pair)`."""
     assert x.mask is not None
     first, last, predicates = x.inputs["candidate_first"], x.inputs["candidate_last"], x.inputs["predicate_at"].shape[1]
@@ -217,7 +218,7 @@ def conflicts(x: sp.X) -> tuple[Tensor, Tensor]:
     return first_pair[are_pairs], second_pair[are_pairs]
 
 
-def summed(values: Tensor, owner: Tensor, owners: int) -> Tensor:
+def sum_by_owner(values: Tensor, owner: Tensor, owners: int) -> Tensor:
     """`(batch, sample, pair, size)` -> sums by owner, `(batch, sample, owners, size)`."""
     batch, samples, _, size = values.shape
     return values.new_zeros(batch, samples, owners, size).scatter_add(
@@ -225,7 +226,7 @@ def summed(values: Tensor, owner: Tensor, owners: int) -> Tensor:
     )
 
 
-def rows(values: Tensor, index: Tensor) -> Tensor:
+def take_rows(values: Tensor, index: Tensor) -> Tensor:
     """The rows of `values` `(batch, some, size)` at `index` `(batch, other)`, where -1 is padding."""
     return take_vectors(values, index.clamp(min=0))
 

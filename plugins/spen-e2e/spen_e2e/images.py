@@ -91,10 +91,10 @@ class FieldOfExperts(ImagePrior):
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
         responses = self.experts(y)
         # (SoftPlus(a) + SoftPlus(−a)) / 2 is SoftPlus(a) − a / 2.
-        return at_least_float32(within(self.softplus(responses) - responses / 2, inside)).flatten(1).sum(-1)
+        return at_least_float32(mask_images(self.softplus(responses) - responses / 2, inside)).flatten(1).sum(-1)
 
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        return back(within(self.rises(self.experts(y)) - 0.5, inside), self.experts)
+        return transpose_convolution(mask_images(self.rises(self.experts(y)) - 0.5, inside), self.experts)
 
 
 class DeepPrior(ImagePrior):
@@ -118,19 +118,21 @@ class DeepPrior(ImagePrior):
             self.second.bias.data -= math.log(2) / config.beta * self.second.weight.detach().sum((1, 2, 3))
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        hidden = within(self.softplus(self.first(y)), inside)
+        hidden = mask_images(self.softplus(self.first(y)), inside)
         hidden = self.softplus(self.second(hidden))
-        return at_least_float32(within(self.last(hidden), inside)).flatten(1).sum(-1)
+        return at_least_float32(mask_images(self.last(hidden), inside)).flatten(1).sum(-1)
 
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
         first = self.first(y)
-        second = self.second(within(self.softplus(first), inside))
-        slope = within(self.last.weight.view(-1, 1, 1) * self.rises(second), inside)
-        slope = back(slope, self.second) * within(self.rises(first), inside)
-        return back(slope, self.first)
+        second = self.second(mask_images(self.softplus(first), inside))
+        slope = mask_images(self.last.weight.view(-1, 1, 1) * self.rises(second), inside)
+        slope = transpose_convolution(slope, self.second) * mask_images(self.rises(first), inside)
+        return transpose_convolution(slope, self.first)
 
 
 class _Magnitude(nn.Module):
+    """|weight|, element by element."""
+
     def forward(self, weight: Tensor) -> Tensor:
         return weight.abs()
 
@@ -180,13 +182,13 @@ class Convnet(sp.InferenceNet):
         image = x.inputs["image"].unsqueeze(1)
         mask = None if x.mask is None else x.mask.unsqueeze(1).to(image)
         beta = self.config.beta
-        hidden = within(F.softplus(self.first(image), beta), mask)
+        hidden = mask_images(F.softplus(self.first(image), beta), mask)
         noise = self.last(F.softplus(self.second(hidden), beta))
         return self.space.independent(image - noise, x.mask)
 
 
-def back(values: Tensor, layer: nn.Conv2d) -> Tensor:
-    """The gradient in a convolution's input, from the gradient in its output."""
+def transpose_convolution(values: Tensor, layer: nn.Conv2d) -> Tensor:
+    """The gradient in a convolution's input, from the gradient in its output, `(image, channel, row, column)` each."""
     return F.conv_transpose2d(values, layer.weight, padding=layer.padding)
 
 
@@ -199,8 +201,9 @@ def _flatten_images(y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | No
     return images * inside, inside
 
 
-def within(values: Tensor, inside: Tensor | None) -> Tensor:
-    """The values, zero on padding: the next convolution sees the border of each image, not that of the batch."""
+def mask_images(values: Tensor, inside: Tensor | None) -> Tensor:
+    """The values `(image, channel, row, column)`, zero on padding: the next convolution sees the border of each image,
+    not that of the batch. `inside` is as in `ImagePrior.prior`."""
     return values if inside is None else values * inside
 
 

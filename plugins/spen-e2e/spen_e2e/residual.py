@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_e2e.images import ImagePrior, back, require_filters, within
+from spen_e2e.images import ImagePrior, mask_images, require_filters, transpose_convolution
 from spen_plugins.nn import at_least_float32
 
 
@@ -41,22 +41,22 @@ class ResidualPrior(ImagePrior):
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
         blocks, inside = self._split_blocks(y, inside)
-        hidden = within(self.softplus(self.first(blocks)), inside)
+        hidden = mask_images(self.softplus(self.first(blocks)), inside)
         for layer in self.others:
-            hidden = hidden + within(self.softplus(layer(hidden)), inside)
+            hidden = hidden + mask_images(self.softplus(layer(hidden)), inside)
         return at_least_float32(self.last(hidden)).flatten(1).sum(-1)
 
     def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
         blocks, inside = self._split_blocks(y, inside)
         first = self.first(blocks)
-        hidden, responses = within(self.softplus(first), inside), []
+        hidden, responses = mask_images(self.softplus(first), inside), []
         for layer in self.others:
             responses.append(layer(hidden))
-            hidden = hidden + within(self.softplus(responses[-1]), inside)
+            hidden = hidden + mask_images(self.softplus(responses[-1]), inside)
         gradient = self.last.weight.view(-1, 1, 1)
         for layer, values in zip(reversed(self.others), reversed(responses), strict=True):
-            gradient = gradient + back(within(gradient * self.rises(values), inside), layer)
-        slope = back(within(gradient * self.rises(first), inside), self.first)
+            gradient = gradient + transpose_convolution(mask_images(gradient * self.rises(values), inside), layer)
+        slope = transpose_convolution(mask_images(gradient * self.rises(first), inside), self.first)
         return F.pixel_shuffle(slope, self.config.block)[..., : y.shape[-2], : y.shape[-1]]
 
     def _split_blocks(self, y: Tensor, inside: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -105,7 +105,7 @@ class Unrolled(sp.InferenceNet):
         return proposal
 
     def _find_start(self, start: sp.Proposal) -> Tensor:
-        """Returns the start of the descent: y, or its logits."""
+        """Returns the start of the descent, `(batch, 1, *variables)`: y, or its logits."""
         if self.config.method == "projected":
             return self.space.project(start.mean, start.mask)
         # The marginals of dependent variables (a CRF's) differ from those of their logits.
@@ -113,7 +113,7 @@ class Unrolled(sp.InferenceNet):
         return start.logits if is_independent else self.space.logits(start.mean, start.mask)
 
     def _descend(self, energy: sp.BoundEnergy, place: Tensor, mask: Tensor | None) -> list[Tensor]:
-        """Places y_0 to y_T of the descent; those after its end are equal to the last."""
+        """Places y_0 to y_T of the descent, `(batch, 1, *variables)` each; those after its end equal the last."""
         config, is_recorded = self.config, torch.is_grad_enabled()
         has_gradient = type(energy.energy).gradient is not sp.Energy.gradient
         evaluate = self._make_evaluation(energy, place, mask, has_gradient)

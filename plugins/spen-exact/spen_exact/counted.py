@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_exact.set_sizes import SizeTree, label_sizes, log_sizes
+from spen_exact.set_sizes import SizeTree, compute_label_sizes, log_sizes
 from spen_plugins import DependentLabels
 from spen_plugins.nn import at_least_float32, inner_product
 
@@ -104,7 +104,7 @@ class CountedLabels(DependentLabels):
             return sets.to(self.logits.dtype), value
 
     def label_powers(self, t: Tensor) -> Tensor:
-        joint = label_sizes(self.logits[:, 0], self.counts)
+        joint = compute_label_sizes(self.logits[:, 0], self.counts)
         return t.to(joint).unsqueeze(1) ** torch.arange(1, joint.shape[1] + 1, device=joint.device) @ joint
 
 

@@ -43,7 +43,7 @@ class Places(NamedTuple):
 
 @lru_cache(maxsize=256)
 @torch.inference_mode(False)
-def places(tokens: int, longest: int, device: torch.device) -> Places:
+def list_places(tokens: int, longest: int, device: torch.device) -> Places:
     """The places in sentences of `tokens` words; cached for the next batch."""
     longest = min(longest, tokens)
     pairs = [(s, e) for e in range(1, tokens + 1) for s in range(max(0, e - longest), e)]

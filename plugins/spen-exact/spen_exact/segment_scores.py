@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spen_exact.segment_places import Kinds, Places, places
+from spen_exact.segment_places import Kinds, Places, list_places
 from spen_plugins.nn import at_least_float32
 
 NEVER = -1e9
@@ -117,7 +117,7 @@ class SegmentScorer(nn.Module):
 
     def forward(self, vectors: Tensor, mask: Tensor) -> SegmentScores:
         """Scores of sentences, `(batch, token, width)` and `(batch, token)`, in full precision."""
-        sentence_places = places(vectors.shape[1], self.longest, vectors.device)
+        sentence_places = list_places(vectors.shape[1], self.longest, vectors.device)
         first, last, word_scores = (at_least_float32(values) for values in self.words(vectors).chunk(3, -1))
         parts = at_least_float32(self.parts(vectors))
         with torch.autocast(vectors.device.type, enabled=False):

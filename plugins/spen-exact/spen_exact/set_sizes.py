@@ -118,7 +118,7 @@ def log_sizes(logits: Tensor, top: int) -> tuple[SizeTree, Tensor]:
     return tree, tree.law.clamp(min=torch.finfo(logits.dtype).tiny).log()
 
 
-def label_sizes(logits: Tensor, counts: Tensor) -> Tensor:
+def compute_label_sizes(logits: Tensor, counts: Tensor) -> Tensor:
     """P(y_i = 1, |y| = s) of each label i and size s from 1 under p(y) ∝ exp(Σ_i logit_i y_i + c_|y|),
     `(batch, size, label)` float64, without gradient. Larger sizes than the last one have a probability below 1e-9.
 
@@ -144,7 +144,7 @@ def _widen(values: Tensor) -> Tensor:
 
 
 def _pad(nodes: Tensor) -> Tensor:
-    """An even number of nodes: a node without a partner gets the polynomial 1."""
+    """An even number of nodes, `(size, node, batch)`: a node without a partner gets the polynomial 1."""
     if nodes.shape[1] % 2 == 0:
         return nodes
     one = torch.zeros_like(nodes[:, :1])

@@ -184,7 +184,7 @@ def bigram_ratios(task: sp.Task, chosen: Tensor) -> Tensor:
 
 
 def rank_correlation(a: Tensor, b: Tensor) -> float | None:
-    """Spearman's rank correlation, with the mean rank for ties; None if either is constant."""
+    """Spearman's rank correlation of vectors `(pair,)`, with the mean rank for ties; None if either is constant."""
     from scipy.stats import spearmanr
 
     if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
@@ -193,7 +193,8 @@ def rank_correlation(a: Tensor, b: Tensor) -> float | None:
 
 
 def order_clusters(correlation: Tensor) -> Tensor:
-    """An order of labels in which correlated ones are neighbours: leaves of average linkage of distances 1 − φ."""
+    """An order of labels, `(label,)`, in which correlated ones are neighbours: leaves of average linkage of distances
+    1 − φ, with φ `(label, label)`."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 

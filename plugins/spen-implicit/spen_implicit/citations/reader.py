@@ -59,13 +59,13 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
         if line.strip():
             pieces = list(_split_pieces(path, number, line, fields, gold))
             if any(text.strip() for _, text in pieces):
-                sentences.append(tagged(pieces, number))
+                sentences.append(make_sentence(pieces, number))
     return sentences
 
 
-def citation(text: str, fields: Collection[str] = FIELDS, number: int | None = None) -> TaggedSentence:
+def read_citation(text: str, fields: Collection[str] = FIELDS, number: int | None = None) -> TaggedSentence:
     """The citation of one text, perhaps a line's, with or without tags; `DataError` as in `read_citations`."""
-    return tagged(list(_split_pieces("input", number, text, fields, gold=False)))
+    return make_sentence(list(_split_pieces("input", number, text, fields, gold=False)))
 
 
 def drop_markup(line: str, fields: Collection[str] = FIELDS) -> str:
@@ -111,7 +111,7 @@ def _read_punctuation(
         yield field, text
 
 
-def tagged(pieces: Sequence[tuple[str | None, str]], line: int | None = None) -> TaggedSentence:
+def make_sentence(pieces: Sequence[tuple[str | None, str]], line: int | None = None) -> TaggedSentence:
     """The citation of these fields and their texts, in order; an unknown field is None."""
     words: list[str] = []
     gaps: list[str] = []
@@ -136,7 +136,7 @@ def _read_xml(path: Path) -> list[TaggedSentence]:
     except ElementTree.ParseError as error:
         raise DataError(path, error.position[0], f"broken XML ({error})", _XML) from None
     texts = (" ".join(sequence.itertext()) for sequence in root.iter("sequence"))
-    sentences = [sentence for text in texts if (sentence := tagged([(None, text)])).words]
+    sentences = [sentence for text in texts if (sentence := make_sentence([(None, text)])).words]
     if not sentences:
         raise DataError(path, None, f"<{root.tag}> without a <sequence>", _XML)
     return sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from spen_implicit.citations.reader import tagged
+from spen_implicit.citations.reader import make_sentence
 from spen_plugins.sentences import TaggedSentence
 
 SIZES = {"train": 120, "validation": 40, "test": 40}
@@ -55,7 +55,7 @@ class _Writer:
             )
         field, text = details[-1]
         details[-1] = field, text.rstrip(",.") + "."
-        return tagged([*pieces, *details])
+        return make_sentence([*pieces, *details])
 
     def _write_people(self, surname_first: bool) -> str:
         people = []

@@ -28,14 +28,14 @@ def search(log_q: Tensor, mask: Tensor, votes: Tensor, costs: Tensor, begins: Te
     weights = log_q.new_tensor(NET)[:, None, None]
     scores = (weights * log_q.unsqueeze(1) + rule_scores.unsqueeze(1)).flatten(0, 1)
     masks, costs = (values.repeat_interleave(len(NET), 0) for values in (mask, costs))
-    fields = pieces(scores, masks, costs)
+    fields = find_pieces(scores, masks, costs)
     for _ in range(ROUNDS):
-        scores = scores - AGAIN * repeated(scores, fields, masks)
-        fields = pieces(scores, masks, costs)
+        scores = scores - AGAIN * find_repeats(scores, fields, masks)
+        fields = find_pieces(scores, masks, costs)
     return fields.unflatten(0, (-1, len(NET)))
 
 
-def pieces(scores: Tensor, mask: Tensor, costs: Tensor) -> Tensor:
+def find_pieces(scores: Tensor, mask: Tensor, costs: Tensor) -> Tensor:
     """The fields of the highest score, less the cost of each change (Viterbi in time linear in the number of fields).
 
     Shapes: scores `(batch, token, field)`, mask and costs `(batch, token)`. Returns `(batch, token)`, 0 on padding.
@@ -57,7 +57,7 @@ def pieces(scores: Tensor, mask: Tensor, costs: Tensor) -> Tensor:
     return torch.stack(path[::-1], 1) * mask
 
 
-def repeated(scores: Tensor, fields: Tensor, mask: Tensor) -> Tensor:
+def find_repeats(scores: Tensor, fields: Tensor, mask: Tensor) -> Tensor:
     """1 at each token and its field if another piece of that field has a larger lead over its rival.
 
     Shapes: scores `(batch, token, field)`; fields, mask `(batch, token)`. Returns `(batch, token, field)`.

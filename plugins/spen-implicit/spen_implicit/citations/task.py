@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, SPACE, citation, drop_markup, read_citations
+from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, SPACE, drop_markup, read_citation, read_citations
 from spen_implicit.citations.reward import Shape, reward
 from spen_implicit.citations.rules import RULES, find_rules
 from spen_implicit.citations.search import COSTS, search
@@ -119,7 +119,7 @@ class Citations(SentenceTask, WithoutGold, sp.TakesRules):
     def parse(self, item: Any, number: int | None = None) -> TaggedExample:
         """A text, or `{"text": …}`; its fields may be tagged inline. `number` is its line, for errors."""
         text = item.get("text") if isinstance(item, Mapping) else item
-        sentence = citation(text, self.config.fields, number) if isinstance(text, str) else None
+        sentence = read_citation(text, self.config.fields, number) if isinstance(text, str) else None
         if sentence is None or not sentence.words:
             raise sp.DataError(
                 "input", number, f"{item!r:.80}", 'a citation as text, or {"text": "A. Writer. A Title. …"}'
