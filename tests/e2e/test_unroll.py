@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from accelerate import Accelerator
 
 import spen_plugins as sp
 from spen_e2e.unroll import Unroll
@@ -15,6 +16,8 @@ from spen_plugins.builtin.losses.basic import Ssvm
 from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.trainers.basic import EnergyAlone
 from spen_plugins.loop.evaluation import evaluate
+from spen_plugins.loop.mistakes import rehearse
+from spen_plugins.loop.recipe import Recipe
 from spen_plugins.testing import check_trainer
 from spen_seal.dynamic import Dynamic
 from spen_seal.margin import Margin
@@ -213,13 +216,13 @@ def test_a_net_that_makes_no_steps_is_rejected() -> None:
         make_trainer().stages(model, task)
 
 
-def test_an_energy_without_a_second_derivative_is_found_before_anything_is_trained(tmp_path) -> None:
+def test_an_energy_without_a_second_derivative_is_found_before_anything_is_trained() -> None:
     task, _ = toy("tags")
     model = sp.Model(net_for(task).float(), Bad(sp.Config(), task), None)
-    loop = loop_for(model, task, make_trainer(init_epochs=1), tmp_path / "run")
+    trainer = make_trainer(init_epochs=1)
+    recipe = Recipe(model, task, trainer.stages(model, task), trainer.config, 0)
     with pytest.raises(sp.ConfigError, match="second derivative in y, and Bad has none"):
-        loop.run()
-    assert loop.folder.history() == []
+        rehearse(trainer, recipe, Accelerator(cpu=True))
 
 
 def test_an_interrupted_run_resumes_bit_for_bit_in_every_stage(tmp_path) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
@@ -82,7 +81,6 @@ class Unroll(sp.Trainer):
         if config.epochs:
             # Both stages predict by the same steps, so that their scores are comparable.
             stages.append(replace(self._make_stage(model, "all", config.epochs, (), start), goes_on=start is None))
-        stages[0] = replace(stages[0], start=partial(_try_step, stages[0].start, task))
         return stages
 
     def _make_stage(self, model: sp.Model, name: str, epochs: int, held_names: tuple[str, ...], start: Any) -> sp.Stage:
@@ -144,20 +142,6 @@ def _set_steps(steps: int | None, model: sp.Model) -> None:
     """Sets the number of steps, None for the config's; with 0 the proposal is that of the net at the start."""
     net = model.inference_net
     net.steps = net.config.steps if steps is None else steps
-
-
-def _try_step(start: Any, task: sp.Task, model: sp.Model) -> None:
-    """Tries a training step's gradient on one example before training starts; see `Unrolled.forward`."""
-    if start is not None:
-        start(model)
-    _set_steps(None, model)
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    # Augmented to the size of a training example: a whole image may be too large for the memory.
-    example = task.part("train")[0]
-    if isinstance(task, sp.Augments):
-        example = task.augment(example, np.random.default_rng(0))
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        model.propose(task.collate([example]).to(device).x)
 
 
 def _find_below(names: Iterable[str], prefixes: Iterable[str], setting: str) -> tuple[str, ...]:
