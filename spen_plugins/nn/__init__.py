@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         local_scores,
         local_sum,
         output_size,
+        require_label_sets,
         require_tags,
     )
     from spen_plugins.nn.losses import (

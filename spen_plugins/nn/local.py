@@ -85,3 +85,12 @@ def require_tags(component: Component) -> None:
             f"{type(component).__name__} scores tag sequences, but the outputs are {type(component.space).__name__}; "
             "choose a task with tag sequences, or another energy (core.local also scores label sets)"
         )
+
+
+def require_label_sets(component: Component) -> None:
+    """Raises `ConfigError` unless the task's outputs are label sets."""
+    if not isinstance(component.space, LabelSet):
+        raise ConfigError(
+            f"{type(component).__name__} requires label sets as outputs (tasks 'multilabel', 'text'); found "
+            f"{type(component.space).__name__}. Use another method"
+        )

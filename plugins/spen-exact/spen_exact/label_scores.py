@@ -8,7 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from spen_plugins import Component, Config, ConfigError, Energy, LabelSet, Proposal
+from spen_plugins import Component, Config, Energy, Proposal
+from spen_plugins.nn import require_label_sets
 
 
 class LabelScoresConfig(Config):
@@ -24,11 +25,7 @@ def make_scores(component: Component, bias: bool = False) -> nn.Linear:
     Raises:
         ConfigError: the outputs are not label sets.
     """
-    if not isinstance(component.space, LabelSet):
-        raise ConfigError(
-            f"{type(component).__name__} requires label sets as outputs (tasks 'multilabel', 'text'); found "
-            f"{type(component.space).__name__}. Use another inference net or energy"
-        )
+    require_label_sets(component)
     assert component.features is not None
     return nn.Linear(component.features.output_dim, len(component.space.labels), bias=bias)
 

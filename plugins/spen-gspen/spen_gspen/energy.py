@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_gspen.beliefs import Beliefs
-from spen_plugins.nn import Star, at_least_float32, find_hubs
+from spen_plugins.nn import Star, at_least_float32, find_hubs, require_label_sets
 
 
 class StarGraph(sp.Energy):
@@ -42,7 +42,7 @@ class StarGraph(sp.Energy):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        require_sets(self)
+        require_label_sets(self)
         labels, width = self.space.shape[0], features.output_dim
         self.register_buffer("hubs", self._choose_hubs(task))
         self.local = nn.Linear(width, labels, bias=False)
@@ -86,12 +86,3 @@ class StarGraph(sp.Energy):
             if name not in self.space.labels:
                 raise sp.ConfigError(f"energy.hubs: unknown label {name!r}.{sp.did_you_mean(name, self.space.labels)}")
         return torch.tensor([self.space.labels.index(name) for name in names])
-
-
-def require_sets(component: sp.Component) -> None:
-    """Raises `ConfigError` unless the outputs are label sets."""
-    if not isinstance(component.space, sp.LabelSet):
-        raise sp.ConfigError(
-            f"{type(component).__name__} requires label sets as outputs (tasks 'multilabel', 'text'); found "
-            f"{type(component.space).__name__}. Use another method"
-        )

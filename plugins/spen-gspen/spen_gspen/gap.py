@@ -10,8 +10,8 @@ from torch import Tensor
 
 import spen_plugins as sp
 from spen_gspen.beliefs import Beliefs
-from spen_gspen.energy import require_sets
 from spen_gspen.mirror import Mirror, find_beliefs, require_star
+from spen_plugins.nn import require_label_sets
 
 
 class Gap(sp.EnergyLoss):
@@ -31,7 +31,7 @@ class Gap(sp.EnergyLoss):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        require_sets(self)
+        require_label_sets(self)
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         return self.gap(energy, batch, self.config.cost)

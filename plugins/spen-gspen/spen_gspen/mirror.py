@@ -9,8 +9,8 @@ import torch
 from pydantic import Field
 
 import spen_plugins as sp
-from spen_gspen.energy import StarGraph, require_sets
-from spen_plugins.nn import Star, StarLabels
+from spen_gspen.energy import StarGraph
+from spen_plugins.nn import Star, StarLabels, require_label_sets
 
 
 class Mirror(sp.Config):
@@ -61,7 +61,7 @@ class MirrorNet(sp.InferenceNet):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        require_sets(self)
+        require_label_sets(self)
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
         graph = require_star(energy, "inference_net 'gspen.mirror'")
