@@ -163,15 +163,6 @@ def test_loss_augmented_inference_stays_bounded(name: str) -> None:
     assert (values > 0).all()
 
 
-def test_the_trial_step_before_training_uses_a_crop() -> None:
-    task, shapes = load_denoising(crop=9), []
-    model = sp.Model(make_unrolled(task), make_energy("deep_prior", task), None).float()
-    model.inference_net.register_forward_pre_hook(lambda _, args: shapes.append(args[0].inputs["image"].shape))
-    cls, config = parsed("trainer", "e2e.unroll")
-    cls(config).stages(model, task)[0].start(model)
-    assert shapes == [(1, 9, 9)]
-
-
 def test_the_feed_forward_net_has_the_layers_of_the_deep_prior() -> None:
     task = load_denoising(crop=9)
     net, prior = (make(cls, task, filters=3, size=3).double() for cls in (Convnet, DeepPrior))
