@@ -18,7 +18,7 @@ class Partition(sp.EnergyLoss):
 
     For any τ this is at least −ln p(y | x) of p ∝ exp(−E), and equal to it at τ = ln Z: both nets minimise it, and the
     gradient of samples is unbiased. τ is linear in a feature network of its own; its first value is the estimate of
-    ln Z from the first batch's samples.
+    ln Z from the first batch's samples. Several processes each start from an estimate of their own; use one process.
     """
 
     uses_features = True
