@@ -35,6 +35,7 @@ def count_words(places: int) -> int:
 
 
 @lru_cache(maxsize=1024)
+@torch.inference_mode(False)  # inference tensors would fail in training
 def find_ends(words: int) -> tuple[Tensor, Tensor]:
     """First and last word of each place, `(place,)` each."""
     last, first = torch.tril_indices(words, words)
@@ -42,6 +43,7 @@ def find_ends(words: int) -> tuple[Tensor, Tensor]:
 
 
 @lru_cache(maxsize=1024)
+@torch.inference_mode(False)
 def sort_by_width(words: int) -> Tensor:
     """The places of one word, then those of two, and so on, each sorted by their first word, `(place,)`."""
     first, last = find_ends(words)
