@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         to_minimise,
     )
     from spen_plugins.nn.recurrent import Lstm, read_both_ways, reverse_places
-    from spen_plugins.spaces.base import at_least_float32, inner_product, take_vectors
+    from spen_plugins.spaces.base import at_least_float32, inner_product, mask_padding, take_vectors
     from spen_plugins.spaces.forest import Forest
     from spen_plugins.spaces.k_best import chain_k_best
     from spen_plugins.spaces.star import Star, StarLabels
