@@ -55,15 +55,21 @@ Annotate = Callable[..., list[dict[str, Any]]]
 def annotate_length(doc: Doc) -> Doc:
     if "explode" in doc.text:
         raise ValueError("it exploded")
-    doc._.test_length = {"words": len(doc)}
+    doc.user_data["test_length"] = {"words": len(doc)}
     return doc
+
+
+def read_length(doc: Doc) -> dict[str, int]:
+    if "unreadable" in doc.text:
+        raise ZeroDivisionError("no length")
+    return doc.user_data["test_length"]
 
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pipeline of rules for names and sentences, with a component that can fail."""
     if not Doc.has_extension("test_length"):
-        Doc.set_extension("test_length", default=None)
+        Doc.set_extension("test_length", getter=read_length)
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("entity_ruler").add_patterns([{"label": label, "pattern": name} for name, label in NAMES.items()])
@@ -287,6 +293,12 @@ def test_a_docbin_that_lacks_a_string_has_one_damaged_doc(rows: Annotate, tmp_pa
     one, two, three = rows(tmp_path / "a.spacy", errors="keep")
     assert (one["text"], two["text"], three["text"]) == ("Anna went", None, "Bob went")
     assert "a.spacy:2: found a damaged doc (KeyError" in two["error"]
+
+
+def test_a_docbin_may_be_empty(rows: Annotate, tmp_path: Path) -> None:
+    DocBin().to_disk(tmp_path / "a.spacy")
+    DocBin(docs=[spacy.blank("en").make_doc("Anna went")]).to_disk(tmp_path / "b.spacy")
+    assert [row["text"] for row in rows(tmp_path / "a.spacy", tmp_path / "b.spacy")] == ["Anna went"]
 
 
 def test_the_output_may_lie_in_the_input(pipeline: Path, tmp_path: Path) -> None:
@@ -592,6 +604,17 @@ def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipelin
     metadata = docs[6].user_data["spen_input"]
     assert len(docs[6]) == 0 and metadata["text"] == "let it explode" and metadata["error"] == output_rows[6]["error"]
     assert docs[7].text == "Anna" and "error" not in docs[7].user_data["spen_input"]
+
+
+@pytest.mark.parametrize("to", ["parquet", "jsonl"])
+def test_a_column_that_cannot_be_read_fails_its_document(
+    rows: Annotate, pipeline: Path, tmp_path: Path, to: str
+) -> None:
+    path = write_text_file(tmp_path, ["Anna went", "unreadable"])
+    one, other = rows(path, to=to, errors="keep")
+    assert (one["error"], other["test_length"], other["ents"]) == (None, None, None)
+    assert other["error"] == f"{path}:2: the pipeline fails (ZeroDivisionError: no length)"
+    assert "the pipeline fails (ZeroDivisionError" in get_error(pipeline, path, out=tmp_path / "stop", to=to)
 
 
 @pytest.mark.parametrize(

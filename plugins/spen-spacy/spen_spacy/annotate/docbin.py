@@ -39,7 +39,7 @@ def read_docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[
     """The docs from `start` to `end` (exclusive), or the fault of a damaged doc; no others are created. `DataError` if
     the file is damaged."""
     docs = _open(path)
-    for number in range(start, end):
+    for number in range(start, min(end, len(docs))):
         single = copy(docs)
         for name in ("tokens", "spaces", "cats", "flags", "span_groups", "user_data"):
             if len(values := getattr(docs, name)):
