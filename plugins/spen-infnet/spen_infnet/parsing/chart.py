@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import isqrt
 from typing import Any
 
 import torch
@@ -28,10 +29,7 @@ def count_places(words: int) -> int:
 
 def count_words(places: int) -> int:
     """Number of words of the longest sentence with at most `places` places."""
-    words = int((2 * places) ** 0.5) + 1
-    while count_places(words) > places:
-        words -= 1
-    return words
+    return (isqrt(8 * places + 1) - 1) // 2
 
 
 @lru_cache(maxsize=1024)
