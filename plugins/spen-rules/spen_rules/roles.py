@@ -87,9 +87,7 @@ class FrameRoles(Constraint):
 
     def forward(self, features: tuple[Tensor | None, Tensor], y: Tensor) -> Tensor:
         mask, forbidden = features
-        p = at_least_float32(y) * forbidden[:, None, None]
-        if mask is not None:
-            p = p * mask[:, None, :, None]
+        p = mask_padding(at_least_float32(y) * forbidden[:, None, None], mask)
         return -self.all_of(log_truth(1 - p).flatten(2))
 
 
