@@ -22,7 +22,7 @@ CONFIGS = {
 """The config that trains a factory's run."""
 
 
-def find_folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:
+def find_folders(name: str, factory: str, model: str | Path | None, setting: str) -> dict[str, Path]:
     """The folders of a component's models: `model`, and `predicates` and `senses` if they exist.
 
     `model` is a run folder, the folder of a saved component (~ is expanded), or the name of an installed model; None

@@ -94,7 +94,6 @@ class SpenSrl(WordComponent):
         self, readings: Sequence[Reading], chosen: Sequence[Predicates]
     ) -> list[list[tuple[str | None, float | None]]]:
         """The sense of each predicate and its probability, doc by doc; empty lists without a model of senses."""
-        self.run()
         if "senses" not in self._runs:
             return [[] for _ in readings]
         run = self.run("senses")
