@@ -61,7 +61,7 @@ def find_installed(name: str, factory: str) -> Path:
     return Path(registry.resolve("model", types[0])())
 
 
-def training(factory: str) -> str:
+def advise_training(factory: str) -> str:
     """The start of a sentence: the command that trains a run for the factory on a file."""
     return f"Train a run (spen-run {CONFIGS[factory]} data=FILE --out runs/mine)"
 

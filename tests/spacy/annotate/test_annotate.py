@@ -36,7 +36,7 @@ from spen_spacy.annotate.finding import find_sources
 from spen_spacy.annotate.pipeline import Pipeline, find_pipeline
 from spen_spacy.annotate.plan import Job, Plan, Shard, read_or_make_plan
 from spen_spacy.annotate.shards import Done
-from spen_spacy.annotate.sources import Document, Piece, Reading, Source
+from spen_spacy.annotate.sources import Document, Piece, Reader, Source
 from tests.loaded import of_six_digits
 
 TEXTS = [
@@ -211,11 +211,11 @@ def test_documents_of_each_format_in_pieces_of_any_size(tmp_path: Path, name: st
     path = tmp_path / f"{name}{end}"
     path.write_bytes(gzip.compress(content.encode()) if end else content.encode())
     kind, [source], _ = find_sources([str(path)])
-    reading, vocab = Reading(kind, "line", "text"), spacy.blank("en").vocab
+    reader, vocab = Reader(kind, "line", "text"), spacy.blank("en").vocab
     expected = TEXTS if name == "a.txt" else [row["text"] for row in ROWS]
     for size in (1, 30, 100, 10**6):
-        pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
-        documents = [document for piece in pieces for document in reading.read(piece, vocab)]
+        pieces = [Piece(source, start, end, first) for start, end, first, _ in reader.cut(path, size)]
+        documents = [document for piece in pieces for document in reader.read(piece, vocab)]
         assert [document.text for document in documents] == expected and len(pieces) > (size == 1)
         if kind != "text" and name != "texts.json":
             assert [document.fields for document in documents] == [{"id": row["id"]} for row in ROWS]
@@ -359,21 +359,21 @@ def test_a_document_may_be_a_file(rows: Annotate, tmp_path: Path) -> None:
 def test_pieces_of_any_size_hold_each_line_once(tmp_path: Path, end: str) -> None:
     data = "\n".join([*TEXTS, "", "  ", "last"]) + end
     (path := tmp_path / "a.txt").write_bytes(data.encode())
-    reading, source, vocab = Reading("text", "line", "text"), Source(str(path), "a", 0, 0), spacy.blank("en").vocab
+    reader, source, vocab = Reader("text", "line", "text"), Source(str(path), "a", 0, 0), spacy.blank("en").vocab
     expected = [(row, line) for row, line in enumerate(data.split("\n"), 1) if line.strip()]
     for size in range(1, len(data.encode()) + 2):
-        pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
-        documents = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        pieces = [Piece(source, start, end, first) for start, end, first, _ in reader.cut(path, size)]
+        documents = [(d.row, d.text) for piece in pieces for d in reader.read(piece, vocab)]
         assert documents == [(row, line.rstrip("\r")) for row, line in expected]
 
 
 def test_rows_of_parquet_are_read_once(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"text": [str(i) for i in range(25)]}), tmp_path / "a.parquet", row_group_size=7)
-    reading, vocab = Reading("parquet", "line", "text"), spacy.blank("en").vocab
+    reader, vocab = Reader("parquet", "line", "text"), spacy.blank("en").vocab
     source = Source(str(tmp_path / "a.parquet"), "a", 0, 0)
     for size in (1, 20, 50, 90, 10**6):
-        pieces = [Piece(source, start, end, row) for start, end, row, _ in reading.cut(Path(source.path), size)]
-        documents = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        pieces = [Piece(source, start, end, row) for start, end, row, _ in reader.cut(Path(source.path), size)]
+        documents = [(d.row, d.text) for piece in pieces for d in reader.read(piece, vocab)]
         assert documents == [(i + 1, str(i)) for i in range(25)]
 
 
@@ -792,8 +792,8 @@ def job(tmp_path: Path) -> tuple[Job, list[Shard]]:
     sources = find_sources([str(path)])[1]
     (out := tmp_path / "there").mkdir()
     plan = read_or_make_plan(out, {"--from": "text", **options}, pipeline.identity(), sources, 50)
-    reading = Reading("text", "line", "text")
-    return Job(pipeline, plan.identity, reading, {}, str(out), "parquet", None, False), list(plan.shards)
+    reader = Reader("text", "line", "text")
+    return Job(pipeline, plan.identity, reader, {}, str(out), "parquet", None, False), list(plan.shards)
 
 
 def read_outputs(folder: Path) -> dict[str, bytes]:

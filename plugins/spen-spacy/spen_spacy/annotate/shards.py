@@ -83,7 +83,9 @@ def note_failed(job: Job, shards: Sequence[Shard]) -> str:
         count = sum(count_failed(shard.path(job)) for shard in shards)
         place = "the column error" if job.form == "parquet" else "the key error"
     else:
-        count = sum("error" in user_data[INPUT] for shard in shards for user_data in docbin.user_data(shard.path(job)))
+        count = sum(
+            "error" in user_data[INPUT] for shard in shards for user_data in docbin.read_user_data(shard.path(job))
+        )
         place = f"user_data['{INPUT}']"
     return f"; {describe_failed(count, place)}" if count else ""
 
@@ -110,7 +112,7 @@ def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
             status = path.stat()
             if (status.st_size, status.st_mtime_ns) != (piece.source.size, piece.source.modified):
                 raise sp.DataError(path, None, "a file that has changed", "the file that the plan was made from")
-            yield from job.reading.read(piece, nlp.vocab)
+            yield from job.reader.read(piece, nlp.vocab)
         except OSError as error:
             found = f"a file that can't be read ({error.strerror or error})"
             raise sp.DataError(path, None, found, "one that every process and machine can read") from error
@@ -184,19 +186,19 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    from spen_spacy.annotate.cells import TYPES, cell
+    from spen_spacy.annotate.cells import TYPES, make_cell
 
     annotations = list_columns(nlp, job.columns)
     document_types = {"input_file": pa.string(), "input_row": pa.int64(), "text": pa.string()}
     reserved = {*document_types, *annotations, "error", fields.OTHER}
-    if job.reading.kind == "parquet":
-        types = parquet.types(shard.pieces[0].source.path, job.reading.field)
+    if job.reader.kind == "parquet":
+        types = parquet.read_types(shard.pieces[0].source.path, job.reader.field)
         kinds: Mapping[str, str] = dict.fromkeys(types, "any")
     else:
         kinds = job.kinds
         types = {name: pa.type_for_alias("string" if kind == "json" else kind) for name, kind in kinds.items()}
     names = fields.name_columns(kinds, reserved)
-    other_types = {fields.OTHER: pa.string()} if job.reading.kind in ("jsonl", "json") else {}
+    other_types = {fields.OTHER: pa.string()} if job.reader.kind in ("jsonl", "json") else {}
     schema = pa.schema(
         document_types
         | {names[name]: type_ for name, type_ in types.items()}
@@ -211,7 +213,7 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
             table = []
             for document, _, error, values in rows:
                 row = _make_row(document) | {"error": error} | fields.as_columns(document.fields, kinds, names)
-                row |= {name: cell(annotations[name], value) for name, value in values.items()}
+                row |= {name: make_cell(annotations[name], value) for name, value in values.items()}
                 table.append(row)
             writer.write_table(pa.Table.from_pylist(table, schema))
 
@@ -229,7 +231,7 @@ def _open_jsonl(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[W
                 names = fields.name_columns(document.fields, {*row, *annotations, "error"})
                 row |= {names[name]: value for name, value in document.fields.items()}
                 row |= {**dict.fromkeys(annotations), **values}
-                file.write(jsonl.line(row, error))
+                file.write(jsonl.write_line(row, error))
 
         yield write
 
