@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         to_minimise,
     )
     from spen_plugins.nn.recurrent import Lstm, read_both_ways, reverse_places
-    from spen_plugins.spaces.base import at_least_float32, draw_index, inner_product, take_vectors
+    from spen_plugins.spaces.base import at_least_float32, draw_index, inner_product, mask_padding, take_vectors
     from spen_plugins.spaces.chain import Chain, backward_scores, forward_scores, make_step
     from spen_plugins.spaces.forest import Forest
     from spen_plugins.spaces.k_best import chain_k_best

@@ -172,6 +172,15 @@ def test_draws():
         assert abs(chi - freedom) < 4 * (2 * freedom) ** 0.5
 
 
+def test_training_after_prediction():
+    """Tables that are cached under `inference_mode` serve training."""
+    chart.find_ends.cache_clear(), chart.sort_by_width.cache_clear()
+    scores, lengths = make_scores(3), torch.tensor([3])
+    with torch.inference_mode():
+        chart.log_partition(scores, lengths)
+    chart.log_partition(scores.detach().clone().requires_grad_(), lengths).sum().backward()
+
+
 def test_long_sentences():
     """Many words in float32: marginals are probabilities, and the best tree is one."""
     scores = make_scores(150).float()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import one_hot
 
 import spen_plugins as sp
 from spen_infnet.cost_net_report import NetComparison, compare_nets, count_differences, write_markdown
@@ -108,6 +109,14 @@ def test_differences_of_tags_by_hand():
     gold = [[one, two, none], [two, none, two], [one, one, one]]
     mask = [[True, True, False], [True] * 3, [True] * 3]
     assert count_by_hand(TagSequence(["x", "y"]), a, f, gold, mask) == {("x", "y"): 1, ("y", "x"): 1}
+
+
+def test_a_gold_tag_unseen_in_training_is_predicted_by_no_net():
+    task = sp.Tagging(sp.Tagging.Config(corpus="pos"))
+    task.restore({"words": [], "columns": {}, "tags": ["x", "y"]})
+    batch = task.collate([task.parse({"words": ["a", "b"], "tags": ["x", "new"]})])
+    a, f = (one_hot(torch.tensor([[[i, i]]]), 2) for i in (0, 1))
+    assert count_differences(task.space, a, f, batch) == {("x", "y"): 1}
 
 
 def test_differences_of_label_sets_by_hand():

@@ -117,6 +117,13 @@ def test_sequences_that_begin_no_core_role_twice_have_no_violation(logic):
     torch.testing.assert_close(values[indices], torch.tensor([-2 * FALSE, -4 * FALSE], dtype=torch.float64))
 
 
+def test_a_role_of_one_word_and_one_of_several_are_equal():
+    tags = ["O", "B-A0", "E-A0", "S-A0"]
+    y = torch.eye(4, dtype=torch.float64)[torch.tensor([[[3, 0, 1, 2], [0, 0, 1, 2]]])]
+    values = make_constraint("unique_role", sp.TagSequence(tags)).forward(None, y)
+    torch.testing.assert_close(values, torch.tensor([[-2 * FALSE, 0]], dtype=torch.float64))
+
+
 def log(p: float) -> float:
     return math.log(min(max(p, 1e-6), 1))
 

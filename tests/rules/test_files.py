@@ -44,6 +44,7 @@ for name in ("PER", "ORG"):
 otherwise("O", weight=0.2)
 """
     file = load(tmp_path, text)
+    assert load(tmp_path / "none", 'lexicon("A", ["a"])\notherwise("A", weight=0)').default_vote == ("A", 0)
     assert [(r.title, r.names, r.is_against, r.weight, r.line) for r in file.rules] == [
         ("names", ("PER", "LOC"), False, 2.0, 3),
         ("lexicon cities.txt", ("LOC",), False, 0.5, 7),
@@ -182,6 +183,9 @@ def test_a_file_that_fails_leaves_no_module_behind(tmp_path):
         ("\nrule()(print)", "line 3: expected labels or types"),
         ("@rule\ndef f(words): ...", "line 2: expected labels or types"),
         ("@rule('A', against='B')\ndef f(words): ...", "line 2: expected labels or types"),
+        ("@rule(against=[1])\ndef f(words): ...", "line 2: expected labels or types"),
+        ("\notherwise('O', weight='high')", "line 3: found weight 'high'; expected 0 or a number above 0"),
+        ("otherwise('O', weight=-1)", "line 2: found weight -1"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, text, message):

@@ -105,7 +105,7 @@ def framed_doc(nlp: Language) -> Doc:
     senses = {SENSES: ["tell.01", "send.01"], SENSE_SCORES: [0.75, 0.5]}
     frame_attributes = {STARTS: [0, 4], ENERGIES: [-1.5, -2.0]} | senses
     doc.spans["frames"] = group = make_group(doc, "frames", spans, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], **frame_attributes)
-    keep_frames(doc, spans, group.attrs[SCORES], frame_attributes)
+    keep_frames(doc, spans, group.attrs[SCORES], frame_attributes, [doc[:], doc[:]])
     return doc
 
 

@@ -19,7 +19,7 @@ from spacy.tokens import Doc, DocBin, Token
 from spen_plugins.errors import RunError
 from spen_spacy import Argument
 from spen_spacy.extensions import ENERGY, keep_token_scores, set_extensions
-from spen_spacy.reading import Reading, Window, around
+from spen_spacy.reading import Reading, Window, find_window
 from spen_spacy.srl import SpenSrl
 from tests.pages import blocks
 
@@ -216,15 +216,15 @@ def test_a_foreign_extension_is_kept_with_a_warning(
 @given(st.integers(0, 50), st.integers(1, 900), st.integers(1, 300), st.data())
 def test_a_word_has_room_in_its_window(start: int, length: int, size: int, data: st.DataObject) -> None:
     place = start + data.draw(st.integers(0, length - 1))
-    window = around(place, start, start + length, size)
+    window = find_window(place, start, start + length, size)
     assert window.end - window.start == min(size, length)
     assert place - window.start >= min(size // 4, place - start)
     assert window.end - 1 - place >= min(size // 4, start + length - 1 - place)
 
 
 def test_words_near_each_other_share_a_window() -> None:
-    assert len({around(place, 7, 1007, 200) for place in range(7, 1007)}) <= 1000 // 50
-    assert {around(place, 7, 207, 200) for place in range(7, 207)} == {Window(7, 207, 7, 207)}
+    assert len({find_window(place, 7, 1007, 200) for place in range(7, 1007)}) <= 1000 // 50
+    assert {find_window(place, 7, 207, 200) for place in range(7, 207)} == {Window(7, 207, 7, 207)}
 
 
 def test_the_pages_function_of_predicates_can_be_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,8 @@ from spen_plugins.errors import ConfigError
 from spen_spacy import Argument
 from spen_spacy import frame as frames
 from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, make_group, set_extensions
-from spen_spacy.packaging.card import card
-from spen_spacy.packaging.meta import sources
+from spen_spacy.packaging.card import write_card
+from spen_spacy.packaging.meta import list_sources
 from spen_spacy.packaging.runs import choose_components
 from tests.loaded import piped, trained
 
@@ -107,7 +107,7 @@ def test_a_package_carries_the_run_and_names_the_lexicon(runs: dict[str, Path], 
     chosen = choose_components([str(runs["srl"]), str(runs["predicates"]), str(senses)])
     assert chosen[0].config["senses_model"] == str(senses) and [*chosen[0].runs] == ["model", "predicates", "senses"]
     meta = {"description": "", "version": "1", "license": "x", "spacy_version": "3", "requirements": []}
-    text = card(meta | {"sources": sources(chosen)}, "en_mine", chosen)
+    text = write_card(meta | {"sources": list_sources(chosen)}, "en_mine", chosen)
     assert "its senses" in text and "frame.sense" in text and "PropBank frames" in text and "CC BY-SA 4.0" in text
     for paths, message in (
         ([senses], "no roles to label"),

@@ -31,7 +31,7 @@ def make_annotated_doc() -> Doc:
     spans = [Span(doc, 1, 2, label="V"), Span(doc, 0, 1, label="ARG0"), Span(doc, 2, 3, label="ARG1")]
     frame_attributes = {STARTS: [0], ENERGIES: [-1.3], SENSES: ["give.01"], SENSE_SCORES: [0.7]}
     doc.spans["spen_srl"] = make_group(doc, "spen_srl", spans, SCORES, **frame_attributes)
-    keep_frames(doc, spans, doc.spans["spen_srl"].attrs["scores"], frame_attributes)
+    keep_frames(doc, spans, doc.spans["spen_srl"].attrs["scores"], frame_attributes, [doc[:]])
     doc.set_ents([Span(doc, 0, 1, label="PER")])
     doc.spans["spen_ner"] = make_group(doc, "spen_ner", list(doc.ents), [0.9973])
     doc.spans["others"] = [doc[1:3]]

@@ -20,7 +20,7 @@ from spen_plugins import RunFolder
 from spen_plugins.errors import ConfigError
 from spen_spacy import component
 from spen_spacy.packaging.package import make_pipeline, write_pipeline
-from spen_spacy.packaging.runs import Component
+from spen_spacy.packaging.runs import Part
 from tools.english import build_english
 
 TEXT = "Anna told Bob that the farmer sent a letter to Boston."
@@ -128,7 +128,7 @@ def test_the_larger_pipeline_names_its_models(monkeypatch: pytest.MonkeyPatch) -
 def test_the_builder_writes_these_names(tmp_path: Path) -> None:
     shipped = spacy.util.load_config(spen_en_md.PIPELINE / "config.cfg")["components"]
     assert build_english.MD.installed == {name: shipped[name]["model"] for name in build_english.MD.components}
-    components = [Component("spen_ner", "spen_ner", RunFolder.open(spen_en.PIPELINE / "spen_ner/model"))]
+    components = [Part("spen_ner", "spen_ner", RunFolder.open(spen_en.PIPELINE / "spen_ner/model"))]
     meta = {"lang": "en", "name": "x", "version": "0.0.0", "description": "", "author": "", "license": ""}
     write_pipeline(
         make_pipeline(components, "en"), components, meta, tmp_path / "x", True, False, build_english.MD.installed

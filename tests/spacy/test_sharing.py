@@ -21,7 +21,7 @@ from spen_plugins.runs.many import together
 from spen_spacy import predicting, sharing
 from spen_spacy.extensions import TOKEN_SCORES
 from spen_spacy.packaging.package import make_pipeline, write_pipeline
-from spen_spacy.packaging.runs import Component as Part
+from spen_spacy.packaging.runs import Part
 from spen_spacy.srl import SpenSrl
 from spen_spacy.storage import pack
 from tests.loaded import QUIET, piped

@@ -36,8 +36,8 @@ from spen_plugins.data.catalogue import CATALOGUE, locate
 from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.files import save_json, save_text, writing_folder
-from spen_spacy.packaging.card import card
-from spen_spacy.packaging.meta import source
+from spen_spacy.packaging.card import write_card
+from spen_spacy.packaging.meta import describe_source
 from spen_spacy.packaging.package import make_pipeline, write_pipeline
 from spen_spacy.packaging.runs import choose_components
 from tools.bench.spacy_docs import plain, read
@@ -250,7 +250,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     sources = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".conllu", ".jsonl"))]
     corpora = (*FILES, "goemotions")
     corpus_sources = [
-        source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in corpora
+        describe_source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in corpora
     ]
     meta["sources"] = [*sources, *corpus_sources, *SOURCES]
     # `spacy info` reads the second.
@@ -258,7 +258,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         save_json(meta, target)
     files = {CORPORA[name]: DATA / f"{name}.test.conll" for name in FILES}
     names = by_corpus(pipeline.place / pipeline.folders["ner"], files)
-    text = card(meta, pipeline.name, components)
+    text = write_card(meta, pipeline.name, components)
     sections = pipeline.taught + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline)) + CHUNKS
     text = text.replace("\n## Licences", sections + "\n## Licences", 1)
     for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):

@@ -23,8 +23,8 @@ class Layer(nn.Module):
         self.convolution = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
         self.norm = GroupNorm(groups, after)
 
-    def forward(self, values: Tensor, inside: Tensor | None) -> Tensor:
-        """`inside`: the mask at the size of the result."""
+    def forward(self, values: Tensor, inside: Tensor | None = None) -> Tensor:
+        """`(batch, channel, row, column)`; `inside` `(batch, 1, row, column)` is the mask at the size of the result."""
         return mask_outside(F.silu(self.norm(self.convolution(values), inside)), inside)
 
 
@@ -191,7 +191,7 @@ class GroupNorm(nn.GroupNorm):
         """`values` `(batch, channel, row, column)`, `inside` `(batch, 1, row, column)`; the result has numbers on
         padding."""
         if inside is None:
-            return F.group_norm(values, self.num_groups, self.weight, self.bias, self.eps)
+            return super().forward(values)
         groups = values.unflatten(1, (self.num_groups, -1))
         mask = inside.unsqueeze(1)
         count = mask.sum((2, 3, 4), keepdim=True) * groups.shape[2]

@@ -148,8 +148,8 @@ class Denoising(ImageTask, sp.ReadsInputs):
         return {"psnr": psnr(error), "psnr_noisy": psnr(noisy_error), "error": error}
 
     def summarise(self, measured: dict[str, Tensor]) -> dict[str, Any]:
-        rmse = 255 * measured.pop("error").mean().sqrt().item()
-        return {name: values.mean().item() for name, values in measured.items()} | {"rmse": rmse}
+        rmse = 255 * measured["error"].mean().sqrt().item()
+        return {name: measured[name].mean().item() for name in ("psnr", "psnr_noisy")} | {"rmse": rmse}
 
     def read(self, path: str) -> list[Example]:
         """Clean images of a folder or a file, with the noise of a test part."""

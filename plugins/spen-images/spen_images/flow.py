@@ -28,10 +28,10 @@ class Trunk(nn.Module):
         super().__init__()
         widths = [width // 2, *[width] * (levels + 1)]
         self.down = nn.ModuleList(
-            nn.Sequential(Convolution(before, after, 1 if i == 0 else 2), Convolution(after, after))
+            nn.Sequential(make_layer(before, after, 1 if i == 0 else 2), make_layer(after, after))
             for i, (before, after) in enumerate(pairwise([channels, *widths]))
         )
-        self.up = nn.ModuleList(Convolution(2 * width, width) for _ in range(levels))
+        self.up = nn.ModuleList(make_layer(2 * width, width) for _ in range(levels))
 
     def forward(self, image: Tensor) -> list[Tensor]:
         """`(batch, channel, row, column)` -> features `(batch, width, row / 2^k, column / 2^k)` for k = 1, 2, …"""
@@ -47,14 +47,9 @@ class Trunk(nn.Module):
         return features[::-1]
 
 
-class Convolution(Layer):
+def make_layer(before: int, after: int, stride: int = 1) -> Layer:
     """A layer of images without padding, in at most four groups of channels."""
-
-    def __init__(self, before: int, after: int, stride: int = 1) -> None:
-        super().__init__(before, after, math.gcd(4, after), stride)
-
-    def forward(self, values: Tensor) -> Tensor:
-        return super().forward(values, None)
+    return Layer(before, after, math.gcd(4, after), stride)
 
 
 class Flow(nn.Module):

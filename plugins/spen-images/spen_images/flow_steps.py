@@ -60,7 +60,7 @@ class Step(nn.Module):
         means = features.mean((2, 3))
         log_scale, shift = torch.tanh(self.norm(means))[:, None, :, None, None].chunk(2, 2)
         entries = self.entries + torch.tanh(self.mix(means)).unflatten(1, (self.channels, self.channels))
-        unit = torch.eye(self.channels).to(entries)
+        unit = torch.eye(self.channels, dtype=entries.dtype, device=entries.device)
         upper = entries.triu(1) + (self.sign * entries.diagonal(dim1=1, dim2=2).exp()).diag_embed()
         return Coefficients(log_scale, shift, entries.tril(-1) + unit, upper, self.image(features).unsqueeze(1))
 

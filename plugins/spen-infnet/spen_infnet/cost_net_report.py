@@ -28,6 +28,7 @@ from spen_plugins import (
     Task,
 )
 from spen_plugins.figures import load_task, markdown_cell
+from spen_plugins.sentences import SentenceBatch
 
 
 @dataclass(frozen=True)
@@ -90,15 +91,25 @@ def count_differences(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) ->
     """
     if not isinstance(space, (TagSequence, LabelSet)):
         raise ConfigError(f"comparing A and F requires label sets or tags as outputs; found {type(space).__name__}")
-    is_set, gold_output = isinstance(space, LabelSet), batch.gold[:, 0]
-    a, f, gold = (y > 0.5 if is_set else y.argmax(-1) for y in (a[:, 0], f[:, 0], gold_output))
+    is_set = isinstance(space, LabelSet)
+    a, f, gold = (y[:, 0] > 0.5 if is_set else y[:, 0].argmax(-1) for y in (a, f, batch.gold))
     is_counted = batch.labelled[:, None] & (a == gold) & (f != a)
     if is_set:
         differences = zip(is_counted.nonzero()[:, 1].tolist(), a[is_counted].tolist(), strict=True)
         return Counter((space.labels[i], f"not {space.labels[i]}")[:: 1 if is_on else -1] for i, is_on in differences)
-    is_counted &= gold_output.any(-1)  # neither padding nor a tag unseen in training
+    is_counted &= find_known(batch)
     differences = zip(a[is_counted].tolist(), f[is_counted].tolist(), strict=True)
     return Counter((space.tags[i], space.tags[j]) for i, j in differences)
+
+
+def find_known(batch: Batch) -> Tensor:
+    """True for tokens, not padding, whose gold tag was seen in training, `(batch, token)`."""
+    is_known = batch.gold[:, 0].any(-1)
+    if isinstance(batch, SentenceBatch):  # its gold has a known tag in place of an unseen one, which has index -1
+        for row, example in zip(is_known, batch.examples, strict=True):
+            if example.tags is not None:
+                row[: len(example.tags)] &= torch.from_numpy(example.tags >= 0).to(row.device)
+    return is_known
 
 
 def compare_stages(run: RunFolder, task: Task, file: str | None) -> NetComparison:

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.nn import at_least_float32, require_tags
+from spen_plugins.nn import at_least_float32, mask_padding, require_tags
 
 SPREAD = 0.02
 """Scores are initialised from U(−0.02, 0.02), as W in Eq. 7."""
@@ -36,7 +36,7 @@ class SkipChain(sp.Energy):
         self.pairs = nn.Parameter(torch.empty(config.order, tags, tags).uniform_(-SPREAD, SPREAD))
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        y = mask_tags(y, features)
+        y = mask_padding(y, features)
         # A slice that begins after the last token is empty, and its sum is 0.
         return -sum(
             at_least_float32((y[:, :, : max(y.shape[2] - i, 0)] @ w) * y[:, :, i:]).sum((2, 3))
@@ -71,16 +71,11 @@ class HighOrder(sp.Energy):
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
         """The table times the products of a window's two halves' tags, summed over windows."""
-        tags = list_windows(mask_tags(y, features), self.config.order + 1)
+        tags = list_windows(mask_padding(y, features), self.config.order + 1)
         half = len(tags) // 2
         left, right = reduce(kronecker, tags[:half]), reduce(kronecker, tags[half:])
         scores = ((left @ self.table.view(left.shape[-1], right.shape[-1])) * right).sum(-1)
         return -at_least_float32(scores).sum(-1)
-
-
-def mask_tags(y: Tensor, mask: Tensor | None) -> Tensor:
-    """y with zeros on padding: any product with padding is then 0."""
-    return y if mask is None else y * mask[:, None, :, None]
 
 
 def list_windows(y: Tensor, size: int) -> list[Tensor]:

@@ -79,7 +79,8 @@ class Joint(sp.Trainer):
         energy_dropout: bool = False
         """If true, the energy uses dropout while the nets learn from it; by default all see the same function of y."""
         pretrain_epochs: int = Field(0, ge=0)
-        """Maximal number of epochs before the joint training, in which A learns from cross entropy alone."""
+        """Maximal number of epochs before the joint training, in which A learns from cross entropy alone, with
+        `net.steps` updates per batch (one if `same_batch` is false)."""
         pretrain_patience: int | None = Field(None, ge=1)
         """Epochs without a better validation score before that stage ends; null: `patience`."""
         keep_pretrained: bool = False

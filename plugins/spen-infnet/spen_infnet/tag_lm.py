@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -32,6 +33,17 @@ class LmConfig(sp.Config):
     energy, so that the outputs that a loss compares are scored by the same thinned model."""
 
 
+class Encoded(NamedTuple):
+    """Result of `LanguageModel.encode`."""
+
+    mask: Tensor | None
+    """`(batch, token)`."""
+    words: Tensor | None
+    """`(token, batch, size)`."""
+    dropout: Mapping[str, tuple[Tensor | None, Tensor | None]]
+    """Factors of an LSTM's inputs and outputs, `(batch, size)`, by the reader's name."""
+
+
 class LanguageModel(sp.Energy, ABC):
     """−w Σ log(y_tᵀ ȳ_t) over the tags of a sequence and its end, ȳ_t predicted by an LSTM over the previous soft tags.
 
@@ -55,20 +67,20 @@ class LanguageModel(sp.Energy, ABC):
             }
         )
 
-    def encode(self, x: sp.X) -> Read:
+    def encode(self, x: sp.X) -> Encoded:
         words = None if self.features is None else self.features(x)
         like, p = next(self.readers.parameters()), self.config.dropout if self.training else 0.0
         masks = {
             name: (draw_mask(like, x.size, reader.width, p), draw_mask(like, x.size, reader.hidden, p))
             for name, reader in self.readers.items()
         }
-        return Read(x.mask, None if words is None else words.transpose(0, 1), masks)
+        return Encoded(x.mask, None if words is None else words.transpose(0, 1), masks)
 
-    def forward(self, features: Read, y: Tensor) -> Tensor:
+    def forward(self, features: Encoded, y: Tensor) -> Tensor:
         total = sum(terms.sum(-1) for terms in self.terms(features, y).values())
         return -self.config.weight * total
 
-    def terms(self, features: Read, y: Tensor) -> dict[str, Tensor]:
+    def terms(self, features: Encoded, y: Tensor) -> dict[str, Tensor]:
         """log(y_tᵀ ȳ_t) of each direction in its reading order, `(batch, sample, token + 1)`, 0 after the end."""
         b, _, t, _ = y.shape
         token_mask = y.new_ones(t, b) if features.mask is None else features.mask.t().to(y)
@@ -109,20 +121,13 @@ class WordTagLm(LanguageModel):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         assert features is not None
-        if getattr(features, "contextual", True):
+        if features.contextual:
             raise sp.ConfigError(
                 f"energy 'infnet.word_tag_lm' predicts a tag from the words before it, but features "
                 f"{type(features).__name__} reads the words after it as well; give the energy its own table, "
                 "'features': {'type': 'encoder', 'encoder': 'pass_through'}"
             )
         super().__init__(config, task, features)
-
-
-class Read:
-    """Result of `TagLm.encode`: the mask `(batch, token)`, words `(token, batch, size)`, dropout by direction."""
-
-    def __init__(self, mask: Tensor | None, words: Tensor | None, dropout: dict[str, Any]) -> None:
-        self.mask, self.words, self.dropout = mask, words, dropout
 
 
 class TagReader(nn.Module):

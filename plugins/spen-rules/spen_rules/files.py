@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +60,7 @@ def rule(*names: str, against: str | Sequence[str] = (), weight: float = 1.0) ->
         weight: of each vote, as log-odds: 0.5 is weak, 1 usual, 3 nearly certain.
     """
     opposed_names = (against,) if isinstance(against, str) else tuple(against)
-    if bool(names) == bool(opposed_names) or not all(isinstance(name, str) for name in names):
+    if bool(names) == bool(opposed_names) or not all(isinstance(name, str) for name in (*names, *opposed_names)):
         expected = 'expected labels or types, either to vote for, @rule("PER"), or against, @rule(against="PER")'
         raise sp.ConfigError(f"{_describe_place(_find_line())}: {expected}")
 
@@ -115,6 +115,7 @@ def pattern(name: str, regex: str, *, weight: float = 1.0, ignore_case: bool = F
 def otherwise(name: str, *, weight: float) -> None:
     """Adds a vote for the label, tag or type `name` on texts, or at words, where no rule votes for anything. Words of
     sentences with spans have O there by default, with weight 0.1."""
+    _check_weight(weight, _find_line(), allows_zero=True)
     if _current is not None:
         _current.default_vote = (name, weight)
 
@@ -141,7 +142,7 @@ def load_rules(path: Path) -> RuleFile:
 
 
 @contextmanager
-def _collect_rules(rule_file: RuleFile) -> Any:
+def _collect_rules(rule_file: RuleFile) -> Iterator[None]:
     """Adds rules to `rule_file` inside the block, where modules beside its file can be imported. They are unloaded
     afterwards, as other rules may import others of the same name."""
     global _current
@@ -164,10 +165,16 @@ def _collect_rules(rule_file: RuleFile) -> Any:
 def _add(
     title: str, names: Sequence[str], is_against: bool, weight: float, find: Callable[[Any], Any], line: int
 ) -> None:
-    if not isinstance(weight, int | float) or not 0 < weight < float("inf"):
-        raise sp.ConfigError(f"{_describe_place(line)}: found weight {weight!r}; expected a number above 0")
+    _check_weight(weight, line)
     if _current is not None:
         _current.rules.append(Rule(title, tuple(names), is_against, float(weight), find, line))
+
+
+def _check_weight(weight: float, line: int, allows_zero: bool = False) -> None:
+    is_number = isinstance(weight, int | float) and 0 <= weight < float("inf")
+    if not is_number or (weight == 0 and not allows_zero):
+        expected = "0 or a number above 0" if allows_zero else "a number above 0"
+        raise sp.ConfigError(f"{_describe_place(line)}: found weight {weight!r}; expected {expected}")
 
 
 def _find_line() -> int:

@@ -44,5 +44,4 @@ class Untrained(sp.Trainer):
     """No training: the net is scored as it is."""
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
-        frozen = tuple(sorted({name.split(".")[0] for name, _ in model.named_parameters()}))
-        return [sp.Stage("untrained", (), 1, frozen=frozen, examples=task.part("train")[:1])]
+        return [sp.Stage("untrained", (), 1, frozen=sp.frozen_except(model), examples=task.part("train")[:1])]

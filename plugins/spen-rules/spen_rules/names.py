@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_plugins.nn import at_least_float32
+from spen_plugins.nn import at_least_float32, mask_padding
 from spen_rules.logic import Constraint, log_truth, violation
 
 
@@ -49,8 +49,7 @@ class NameConstraint(Constraint):
         with torch.autocast(y.device.type, enabled=False):
             p = y @ group.to(y.dtype)
         if self.of_tags:
-            if mask is not None:
-                p = p * mask[:, None, :, None]
+            p = mask_padding(p, mask)
             if self.config.logic == "product":
                 absent = (1 - p).clamp(min=0).prod(2)
                 return 1 - absent, absent

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_plugins.nn import at_least_float32, require_tags
+from spen_plugins.nn import at_least_float32, mask_padding, require_tags
 from spen_rules.logic import FALSE, Constraint, log_truth, violation
 
 
@@ -63,9 +63,7 @@ class Overlap(Constraint):
         mask, pairs = features
         y = at_least_float32(y)
         with torch.autocast(y.device.type, enabled=False):
-            p = y @ self.kinds.to(y.dtype)
-        if mask is not None:
-            p = p * mask[:, None, :, None]
+            p = mask_padding(y @ self.kinds.to(y.dtype), mask)
         spans = self._find_spans(*p.clamp(max=1).unbind(-1))
         first, other = pairs.unbind(1)
         u = Spans(*(part[other] for part in spans))

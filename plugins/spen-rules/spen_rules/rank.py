@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
+from spen_plugins.nn import mask_padding
 
 TIE = 1e-6
 """Difference up to which rewards are equal: they are sums, which are rounded."""
@@ -111,11 +112,10 @@ class Rank(sp.EnergyLoss):
 def change_one(space: sp.OutputSpace, y: Tensor, mask: Tensor | None) -> Tensor:
     """Discrete outputs `(batch, 1, *variables)` with one random variable of each at a random value; never padding."""
     flat = y.flatten(2, -2) if space.simplex else y.flatten(2).unsqueeze(-1)
-    batch, _, places, values = flat.shape
-    present = torch.ones(batch, places, device=y.device) if mask is None else mask.flatten(1).float()
-    if mask is not None and present.shape[1] != places:
-        present = present.repeat_interleave(places // present.shape[1], 1)
-    index = torch.multinomial(present.clamp(min=0) + 1e-9, 1)
+    batch, values = len(flat), flat.shape[-1]
+    present = torch.ones_like(y[..., 0] if space.simplex else y, dtype=torch.float)
+    present = mask_padding(present, mask).flatten(1)
+    index = torch.multinomial(present + 1e-9, 1)
     if space.simplex:
         new_values = torch.nn.functional.one_hot(torch.randint(values, (batch,), device=y.device), values).to(y.dtype)
     else:

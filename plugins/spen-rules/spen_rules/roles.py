@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_plugins.nn import at_least_float32, require_tags
+from spen_plugins.nn import at_least_float32, mask_padding, require_tags
 from spen_rules.logic import Constraint, log_truth, violation
 
 CORE = re.compile(r"[BS]-(?:A|ARG)[0-5]")
@@ -21,24 +21,27 @@ FRAME = '{"id": "kill.01", "roles": [{"role": "ARG0"}, {"role": "ARG1"}]}'
 class UniqueRole(Constraint):
     """Each core role at most once: "X begins at word i" implies "X begins at no other word" (Li et al. 2020, Sec. 3.2).
 
-    E(x, y) = Σ_X Σ_i max(0, ln p_i(B-X) − min_{j≠i} ln(1 − p_j(B-X))). Two equal roles count 2 · 13.8.
+    E(x, y) = Σ_X Σ_i max(0, ln p_i(B-X) − min_{j≠i} ln(1 − p_j(B-X))). Two equal roles count 2 · 13.8. Under BIOES,
+    p(B-X) is the sum over B-X and S-X.
     """
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         require_tags(self)
-        begins = [i for i, tag in enumerate(self.space.tags) if CORE.fullmatch(tag)]
-        if not begins:
+        roles = dict.fromkeys(tag[2:] for tag in self.space.tags if CORE.fullmatch(tag))
+        if not roles:
             raise sp.ConfigError(
                 "energy 'rules.unique_role' requires tags of core roles, B-A0 to B-A5 or B-ARG0 to B-ARG5; the task "
                 "has none"
             )
-        self.register_buffer("begins", torch.tensor(begins), persistent=False)
+        begins = [[float(tag in (f"B-{role}", f"S-{role}")) for role in roles] for tag in self.space.tags]
+        self.register_buffer("begins", torch.tensor(begins), persistent=False)  # (tag, role)
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        begins = at_least_float32(y[..., self.begins]).transpose(2, 3)
-        if features is not None:
-            begins = begins * features[:, None, None]
+        y = at_least_float32(y)
+        with torch.autocast(y.device.type, enabled=False):
+            p = y @ self.begins.to(y.dtype)
+        begins = mask_padding(p, features).transpose(2, 3)
         return violation(log_truth(begins), self.all_others(log_truth(1 - begins))).flatten(2).sum(-1)
 
 
@@ -84,9 +87,7 @@ class FrameRoles(Constraint):
 
     def forward(self, features: tuple[Tensor | None, Tensor], y: Tensor) -> Tensor:
         mask, forbidden = features
-        p = at_least_float32(y) * forbidden[:, None, None]
-        if mask is not None:
-            p = p * mask[:, None, :, None]
+        p = mask_padding(at_least_float32(y) * forbidden[:, None, None], mask)
         return -self.all_of(log_truth(1 - p).flatten(2))
 
 

@@ -151,6 +151,11 @@ def describe_votes(rule: Rule) -> str:
     return "not " * rule.is_against + ", ".join(rule.names)
 
 
+def cut_text(text: str, length: int) -> str:
+    """The text with at most this number of characters, the last "…" if it is cut."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
 def _parse_settings(words: Sequence[str]) -> dict[str, Any]:
     """Settings by name; a value is JSON, or else a text."""
     settings: dict[str, Any] = {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from spen_rules.files import Rule
 from spen_rules.rule_counts import RuleCounts
-from spen_rules.rule_data import RuleData, describe_votes
+from spen_rules.rule_data import RuleData, cut_text, describe_votes
 
 CONTEXT = 8
 """Words before and after a span."""
@@ -35,8 +35,7 @@ def _show_place(data: RuleData, place: Sequence[int]) -> str:
     _, number, start, end = place
     words = data.words(data.examples[number])
     if data.kind == "texts":
-        text = _clean(words[0])
-        return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        return cut_text(_clean(words[0]), LONGEST)
     first, last = max(start - CONTEXT, 0), min(end + CONTEXT, len(words))
     span = f"[{' '.join(words[start:end])}]"
     pieces = ["…"] * (first > 0) + [*words[first:start], span, *words[end:last]] + ["…"] * (last < len(words))

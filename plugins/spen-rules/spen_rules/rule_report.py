@@ -9,7 +9,7 @@ import numpy as np
 from spen_plugins.figures import markdown_cell
 from spen_rules.files import Rule
 from spen_rules.rule_counts import RuleCounts, count_votes
-from spen_rules.rule_data import RuleData, describe_votes
+from spen_rules.rule_data import RuleData, cut_text, describe_votes
 from spen_rules.rule_examples import show_hits
 from spen_rules.votes import VotingRules
 
@@ -40,11 +40,6 @@ def write_report(data: RuleData, rules: VotingRules, examples: int = 0) -> str:
     if examples:
         lines += show_hits(data, rules.rules, counts, examples)
     return "\n".join(lines) + "\n"
-
-
-def cut_text(text: str, length: int) -> str:
-    """The text with at most this number of characters, the last "…" if it is cut."""
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _describe(rule: Rule) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 import spen_plugins as sp
@@ -25,7 +24,7 @@ class Violation(sp.EnergyLoss):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return torch.zeros(len(batch), dtype=proposal.logits.dtype, device=proposal.logits.device)
+            return proposal.logits.new_zeros(len(batch))
         return energy(batch.gold)[:, 0] * batch.labelled
 
     def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:

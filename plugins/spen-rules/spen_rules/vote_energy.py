@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_plugins.nn import at_least_float32
+from spen_plugins.nn import inner_product
 
 
 class Votes(sp.Energy):
@@ -48,10 +47,8 @@ def best_votes(space: sp.OutputSpace, votes: Tensor) -> Tensor:
 
 def measure_regret(space: sp.OutputSpace, votes: Tensor, y: Tensor) -> Tensor:
     """The highest weight at each variable minus that of y, summed, `(batch, sample)`; y is 0 on padding."""
-    y = at_least_float32(y)
-    with torch.autocast(y.device.type, enabled=False):
-        weight = torch.bmm(y.flatten(2), votes.flatten(1).unsqueeze(2).to(y.dtype)).squeeze(2)
-    return best_votes(space, votes).flatten(1).sum(1, keepdim=True).to(y.dtype) - weight
+    weight = inner_product(votes, y)
+    return best_votes(space, votes).flatten(1).sum(1, keepdim=True).to(weight.dtype) - weight
 
 
 def find_kind(tag: str) -> str:

@@ -30,7 +30,7 @@ class ContrastConfig(sp.Config):
     redraw: Literal["step", "round"] = "step"
     """Draws samples at each update of the energy, as released (step), or once per proposal (round). A proposal is
     computed anew whenever the net has moved, so the samples serve all `energy.steps` of one round."""
-    sample: Literal["discrete", "continuous"] = "discrete"
+    sample: Draw = "discrete"
     """Draws from the net's distribution, or relaxed outputs with Gaussian noise on the net's logits."""
     std: float = Field(1.0, gt=0)
     """Standard deviation of the noise; continuous samples only."""
@@ -57,7 +57,7 @@ class Contrast(sp.EnergyLoss, ABC):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return make_zero_loss(energy, proposal)
+            return 0 * energy(proposal.mean)[:, 0]
         y = self._draw_candidates(energy, batch.gold, proposal)
         return ranking_loss(self._score(energy, y, proposal)) * batch.labelled
 
@@ -137,11 +137,6 @@ def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int
         and labels * n >= MANY_NUMBERS
         and proposal.logits.detach().sigmoid().mean().item() <= FEW_ON
     )
-
-
-def make_zero_loss(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
-    """The loss of a batch without gold, `(batch,)`: 0, with a gradient of zeros."""
-    return 0 * energy(proposal.mean)[:, 0]
 
 
 def ranking_loss(scores: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from thinc.util import get_torch_default_device
 from spen_plugins import ConfigError, PluginError, RunError, RunFolder, writing_folder
 from spen_spacy.extensions import ENERGY, set_extensions
 from spen_spacy.frame import rounded
-from spen_spacy.places import PARTS, SETTINGS, find_folders, training
+from spen_spacy.places import PARTS, SETTINGS, advise_training, find_folders
 from spen_spacy.predicting import Run, cut_groups
 from spen_spacy.storage import pack, unpack
 
@@ -108,15 +108,15 @@ class Component(Pipe):
     def update(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raises `ConfigError`, with the command that trains a run, and how to leave the component as it is."""
         raise ConfigError(
-            f"{self.name}: spaCy can't train this component. {training(self.factory)} and set model to its folder, or "
-            "name the component in training.frozen_components; in Python, disable it by nlp.select_pipes"
+            f"{self.name}: spaCy can't train this component. {advise_training(self.factory)} and set model to its "
+            "folder, or name the component in training.frozen_components; in Python, disable it by nlp.select_pipes"
         )
 
     def add_label(self, label: str) -> NoReturn:
         """Raises `ConfigError`, with the command that trains a run."""
         raise ConfigError(
             f"{self.name}: found add_label({label!r}); the labels are those that the run was trained on. "
-            f"{training(self.factory)} and set model to its folder"
+            f"{advise_training(self.factory)} and set model to its folder"
         )
 
     def keep_energy(self, doc: Doc, answers: Sequence[Mapping[str, Any]]) -> None:

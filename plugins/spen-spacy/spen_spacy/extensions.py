@@ -178,21 +178,20 @@ def keep_frames(
     spans: Sequence[Span],
     scores: Sequence[float],
     attributes: Mapping[str, Sequence],
-    pieces: Sequence[Span] = (),
+    pieces: Sequence[Span],
 ) -> None:
     """Copies frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them, in place of the doc's.
-    Spans, scores and attributes are those of a group of frames; `pieces` are the words that were read for each frame,
-    () for the whole doc."""
+    Spans, scores and attributes are those of a group of frames; `pieces` are the words that were read for each
+    frame."""
     starts, energies, senses, sense_scores = (attributes[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
     frames = []
     for number, first in enumerate(starts):
         last = starts[number + 1] if number + 1 < len(starts) else len(spans)
-        piece = pieces[number] if pieces else doc[:]
         frames.append(
             {
                 "start": spans[first].start_char,
                 "end": spans[first].end_char,
-                "piece": [piece.start_char, piece.end_char],
+                "piece": [pieces[number].start_char, pieces[number].end_char],
                 "score": rounded(scores[first]),
                 "energy": rounded(energies[number]) if len(energies) else None,
                 "sense": senses[number] if len(senses) else None,

@@ -14,7 +14,7 @@ Precision = Literal["no", "bf16", "int8"]
 DEFAULTS = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0, "device": None, "precision": "no"}
 
 
-class Reading(TypedDict):
+class WordSettings(TypedDict):
     """Settings of all components that read words.
 
     Attributes:
@@ -41,9 +41,9 @@ class Reading(TypedDict):
 
 
 def _expand_reading(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Puts the keys of `Reading` in place of `**reading` in a signature: spaCy takes a config's keys from it."""
+    """Puts the keys of `WordSettings` in place of `**reading` in a signature: spaCy takes a config's keys from it."""
     *parameters, _ = inspect.signature(factory).parameters.values()
-    keys = get_type_hints(Reading)
+    keys = get_type_hints(WordSettings)
     reading_parameters = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY) for key in keys]
     factory.__signature__ = inspect.Signature([*parameters, *reading_parameters])  # type: ignore[attr-defined]
     factory.__annotations__ |= keys
@@ -58,7 +58,7 @@ def _expand_reading(factory: Callable[..., Any]) -> Callable[..., Any]:
 )
 @_expand_reading
 def spen_ner(
-    nlp: Language, name: str, model: str | None, overwrite: bool, spans_key: str | None, **reading: Unpack[Reading]
+    nlp: Language, name: str, model: str | None, overwrite: bool, spans_key: str | None, **reading: Unpack[WordSettings]
 ) -> Any:
     """Named entities, without those that overlap blocked tokens or earlier entities. With `overwrite`, they replace
     earlier entities. `SpenError` if the model does not exist, or it does not fit this component."""
@@ -79,7 +79,7 @@ def spen_pos(
     name: str,
     model: str | None,
     attribute: Literal["auto", "pos", "tag"],
-    **reading: Unpack[Reading],
+    **reading: Unpack[WordSettings],
 ) -> Any:
     """Tags; `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.pos import SpenPos
@@ -93,7 +93,7 @@ def spen_pos(
     default_config={"model": None, **DEFAULTS},
 )
 @_expand_reading
-def spen_parser(nlp: Language, name: str, model: str | None, **reading: Unpack[Reading]) -> Any:
+def spen_parser(nlp: Language, name: str, model: str | None, **reading: Unpack[WordSettings]) -> Any:
     """Constituents; `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.parsing.component import SpenParser
 
@@ -122,7 +122,7 @@ def spen_srl(
     predicates_model: str | None,
     senses_model: str | None,
     spans_key: str | None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[WordSettings],
 ) -> Any:
     """Semantic roles; `SpenError` if the model does not exist, or it does not fit this component."""
     from spen_spacy.srl import SpenSrl

@@ -22,7 +22,7 @@ CONFIGS = {
 """The config that trains a factory's run."""
 
 
-def find_folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:
+def find_folders(name: str, factory: str, model: str | Path | None, setting: str) -> dict[str, Path]:
     """The folders of a component's models: `model`, and `predicates` and `senses` if they exist.
 
     `model` is a run folder, the folder of a saved component (~ is expanded), or the name of an installed model; None
@@ -61,7 +61,7 @@ def find_installed(name: str, factory: str) -> Path:
     return Path(registry.resolve("model", types[0])())
 
 
-def training(factory: str) -> str:
+def advise_training(factory: str) -> str:
     """The start of a sentence: the command that trains a run for the factory on a file."""
     return f"Train a run (spen-run {CONFIGS[factory]} data=FILE --out runs/mine)"
 

@@ -103,7 +103,7 @@ def windows(start: int, end: int, size: int) -> Iterator[Window]:
         yield Window(first, first + size, own_start, own_end)
 
 
-def around(place: int, start: int, end: int, size: int) -> Window:
+def find_window(place: int, start: int, end: int, size: int) -> Window:
     """The window of at most `size` words of `start` to `end` around `place`, with three eighths of it on each side, or
     all words there. Most places near each other have the same window, which is read once for them."""
     step = max(1, size // 4)

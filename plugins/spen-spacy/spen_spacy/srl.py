@@ -17,7 +17,7 @@ from spen_plugins import ConfigError, SemanticRoles, Tagging
 from spen_plugins.sentences import SenseTask
 from spen_spacy.extensions import ENERGIES, SCORES, SENSE_SCORES, SENSES, STARTS, keep_frames, make_group
 from spen_spacy.predicting import Run
-from spen_spacy.reading import Reading, Window, around
+from spen_spacy.reading import Reading, Window, find_window
 from spen_spacy.word_component import WordComponent, ask
 
 Predicates = Mapping[int, float]
@@ -94,7 +94,6 @@ class SpenSrl(WordComponent):
         self, readings: Sequence[Reading], chosen: Sequence[Predicates]
     ) -> list[list[tuple[str | None, float | None]]]:
         """The sense of each predicate and its probability, doc by doc; empty lists without a model of senses."""
-        self.run()
         if "senses" not in self._runs:
             return [[] for _ in readings]
         run = self.run("senses")
@@ -113,7 +112,7 @@ class SpenSrl(WordComponent):
             while place >= end:
                 start, end = next(pieces)
                 sentence = None
-            window = around(place, start, end, self.settings["window"])
+            window = find_window(place, start, end, self.settings["window"])
             if sentence is None or sentence[0] != window:
                 words = reading.words[window.start : window.end]
                 sentence = window, run.task.parse({"words": words, "predicate": place - window.start})

@@ -36,7 +36,7 @@ from spen_spacy.annotate.finding import find_sources
 from spen_spacy.annotate.pipeline import Pipeline, find_pipeline
 from spen_spacy.annotate.plan import Job, Plan, Shard, read_or_make_plan
 from spen_spacy.annotate.shards import Done
-from spen_spacy.annotate.sources import Document, Piece, Reading, Source
+from spen_spacy.annotate.sources import Document, Piece, Reader, Source
 from tests.loaded import of_six_digits
 
 TEXTS = [
@@ -55,15 +55,21 @@ Annotate = Callable[..., list[dict[str, Any]]]
 def annotate_length(doc: Doc) -> Doc:
     if "explode" in doc.text:
         raise ValueError("it exploded")
-    doc._.test_length = {"words": len(doc)}
+    doc.user_data["test_length"] = {"words": len(doc)}
     return doc
+
+
+def read_length(doc: Doc) -> dict[str, int]:
+    if "unreadable" in doc.text:
+        raise ZeroDivisionError("no length")
+    return doc.user_data["test_length"]
 
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pipeline of rules for names and sentences, with a component that can fail."""
     if not Doc.has_extension("test_length"):
-        Doc.set_extension("test_length", default=None)
+        Doc.set_extension("test_length", getter=read_length)
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("entity_ruler").add_patterns([{"label": label, "pattern": name} for name, label in NAMES.items()])
@@ -205,11 +211,11 @@ def test_documents_of_each_format_in_pieces_of_any_size(tmp_path: Path, name: st
     path = tmp_path / f"{name}{end}"
     path.write_bytes(gzip.compress(content.encode()) if end else content.encode())
     kind, [source], _ = find_sources([str(path)])
-    reading, vocab = Reading(kind, "line", "text"), spacy.blank("en").vocab
+    reader, vocab = Reader(kind, "line", "text"), spacy.blank("en").vocab
     expected = TEXTS if name == "a.txt" else [row["text"] for row in ROWS]
     for size in (1, 30, 100, 10**6):
-        pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
-        documents = [document for piece in pieces for document in reading.read(piece, vocab)]
+        pieces = [Piece(source, start, end, first) for start, end, first, _ in reader.cut(path, size)]
+        documents = [document for piece in pieces for document in reader.read(piece, vocab)]
         assert [document.text for document in documents] == expected and len(pieces) > (size == 1)
         if kind != "text" and name != "texts.json":
             assert [document.fields for document in documents] == [{"id": row["id"]} for row in ROWS]
@@ -289,6 +295,12 @@ def test_a_docbin_that_lacks_a_string_has_one_damaged_doc(rows: Annotate, tmp_pa
     assert "a.spacy:2: found a damaged doc (KeyError" in two["error"]
 
 
+def test_a_docbin_may_be_empty(rows: Annotate, tmp_path: Path) -> None:
+    DocBin().to_disk(tmp_path / "a.spacy")
+    DocBin(docs=[spacy.blank("en").make_doc("Anna went")]).to_disk(tmp_path / "b.spacy")
+    assert [row["text"] for row in rows(tmp_path / "a.spacy", tmp_path / "b.spacy")] == ["Anna went"]
+
+
 def test_the_output_may_lie_in_the_input(pipeline: Path, tmp_path: Path) -> None:
     (corpus := tmp_path / "corpus").mkdir()
     parquet.write_table(pa.table({"text": TEXTS}), corpus / "a.parquet")
@@ -347,21 +359,21 @@ def test_a_document_may_be_a_file(rows: Annotate, tmp_path: Path) -> None:
 def test_pieces_of_any_size_hold_each_line_once(tmp_path: Path, end: str) -> None:
     data = "\n".join([*TEXTS, "", "  ", "last"]) + end
     (path := tmp_path / "a.txt").write_bytes(data.encode())
-    reading, source, vocab = Reading("text", "line", "text"), Source(str(path), "a", 0, 0), spacy.blank("en").vocab
+    reader, source, vocab = Reader("text", "line", "text"), Source(str(path), "a", 0, 0), spacy.blank("en").vocab
     expected = [(row, line) for row, line in enumerate(data.split("\n"), 1) if line.strip()]
     for size in range(1, len(data.encode()) + 2):
-        pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
-        documents = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        pieces = [Piece(source, start, end, first) for start, end, first, _ in reader.cut(path, size)]
+        documents = [(d.row, d.text) for piece in pieces for d in reader.read(piece, vocab)]
         assert documents == [(row, line.rstrip("\r")) for row, line in expected]
 
 
 def test_rows_of_parquet_are_read_once(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"text": [str(i) for i in range(25)]}), tmp_path / "a.parquet", row_group_size=7)
-    reading, vocab = Reading("parquet", "line", "text"), spacy.blank("en").vocab
+    reader, vocab = Reader("parquet", "line", "text"), spacy.blank("en").vocab
     source = Source(str(tmp_path / "a.parquet"), "a", 0, 0)
     for size in (1, 20, 50, 90, 10**6):
-        pieces = [Piece(source, start, end, row) for start, end, row, _ in reading.cut(Path(source.path), size)]
-        documents = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        pieces = [Piece(source, start, end, row) for start, end, row, _ in reader.cut(Path(source.path), size)]
+        documents = [(d.row, d.text) for piece in pieces for d in reader.read(piece, vocab)]
         assert documents == [(i + 1, str(i)) for i in range(25)]
 
 
@@ -594,6 +606,17 @@ def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipelin
     assert docs[7].text == "Anna" and "error" not in docs[7].user_data["spen_input"]
 
 
+@pytest.mark.parametrize("to", ["parquet", "jsonl"])
+def test_a_column_that_cannot_be_read_fails_its_document(
+    rows: Annotate, pipeline: Path, tmp_path: Path, to: str
+) -> None:
+    path = write_text_file(tmp_path, ["Anna went", "unreadable"])
+    one, other = rows(path, to=to, errors="keep")
+    assert (one["error"], other["test_length"], other["ents"]) == (None, None, None)
+    assert other["error"] == f"{path}:2: the pipeline fails (ZeroDivisionError: no length)"
+    assert "the pipeline fails (ZeroDivisionError" in get_error(pipeline, path, out=tmp_path / "stop", to=to)
+
+
 @pytest.mark.parametrize(
     ("to", "place"),
     [("parquet", "the column error"), ("jsonl", "the key error"), ("docbin", "user_data['spen_input']")],
@@ -769,8 +792,8 @@ def job(tmp_path: Path) -> tuple[Job, list[Shard]]:
     sources = find_sources([str(path)])[1]
     (out := tmp_path / "there").mkdir()
     plan = read_or_make_plan(out, {"--from": "text", **options}, pipeline.identity(), sources, 50)
-    reading = Reading("text", "line", "text")
-    return Job(pipeline, plan.identity, reading, {}, str(out), "parquet", None, False), list(plan.shards)
+    reader = Reader("text", "line", "text")
+    return Job(pipeline, plan.identity, reader, {}, str(out), "parquet", None, False), list(plan.shards)
 
 
 def read_outputs(folder: Path) -> dict[str, bytes]:

@@ -20,10 +20,10 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
 from spen_spacy import spen_command
 from spen_spacy.annotate.pipeline import find_pipeline
-from spen_spacy.packaging.card import card
+from spen_spacy.packaging.card import write_card
 from spen_spacy.packaging.command import package
-from spen_spacy.packaging.meta import performance, requirements, sources, tag_attributes
-from spen_spacy.packaging.runs import Component, choose_components
+from spen_spacy.packaging.meta import list_requirements, list_scores, list_sources, tag_attributes
+from spen_spacy.packaging.runs import Part, choose_components
 from tests.loaded import spen, trained
 
 pytestmark = pytest.mark.usefixtures("whole_samples")
@@ -132,7 +132,7 @@ def test_the_card_has_scores_licences_and_limits(packaged: Path, runs: dict[str,
     assert str(runs["ner"].parent) not in text and "{" not in text.replace("```", "")
     assert '("Anna sent the old farmer in Boston a letter.")' in text
     german = json.loads((packaged / "meta.json").read_text()) | {"lang": "de"}
-    assert 'spacy.load("de_mine")("…")' in card(german, "de_mine", choose_components([str(runs["ner"])]))
+    assert 'spacy.load("de_mine")("…")' in write_card(german, "de_mine", choose_components([str(runs["ner"])]))
 
 
 def test_the_package_has_the_configs_of_its_runs_but_no_facts_about_their_machine(
@@ -284,8 +284,8 @@ def test_settings_that_make_no_package_are_rejected(
     assert not (tmp_path / "out").exists()
 
 
-def component(path: str, factory: str = "spen_ner") -> Component:
-    return Component(factory, factory, RunFolder.open(Path(path)))
+def component(path: str, factory: str = "spen_ner") -> Part:
+    return Part(factory, factory, RunFolder.open(Path(path)))
 
 
 def test_sources_name_known_data_sets_and_own_files(folder) -> None:
@@ -294,7 +294,7 @@ def test_sources_name_known_data_sets_and_own_files(folder) -> None:
     config["features"] = {"vectors": "data:vectors/glove.twitter.27B.25d.top12k.txt"}
     (Path(path) / "config.json").write_text(json.dumps(config))
     assert [entry.name for entry in RunFolder(Path(path)).data_sets()] == ["wnut17", "glove_twitter"]
-    wnut, glove, local = sources([component(path)])
+    wnut, glove, local = list_sources([component(path)])
     assert wnut["license"].startswith("CC BY 4.0") and wnut["url"].startswith("https://github.com/leondz/emerging")
     assert glove["license"] == "PDDL 1.0" and "url" not in glove
     assert local == {"name": "mine.conll", "license": "not known to this package"}
@@ -302,7 +302,7 @@ def test_sources_name_known_data_sets_and_own_files(folder) -> None:
 
 def test_requirements_are_the_plugins_that_configs_name() -> None:
     net = {"type": "infnet.compound", "net": {"type": "core.independent"}}
-    names = [text.partition(">=")[0] for text in requirements([{"inference_net": net, "list": [net]}], Registry())]
+    names = [text.partition(">=")[0] for text in list_requirements([{"inference_net": net, "list": [net]}], Registry())]
     assert names == ["spen-spacy", "spen-plugins", "spen-infnet"]
 
 
@@ -315,14 +315,14 @@ def test_a_tagger_writes_the_tags_it_learned(folder, tags: list[str], attributes
     run.write("vocabulary.json", {"tags": tags})
     run.write("metrics.json", {"test": {"accuracy": 0.5, "tags": {}}})
     assert tag_attributes(run) == attributes
-    assert performance([component(str(run.path), "spen_pos")]) == {f"{attributes}_acc": 0.5}
+    assert list_scores([component(str(run.path), "spen_pos")]) == {f"{attributes}_acc": 0.5}
 
 
 def test_the_second_component_of_a_kind_scores_under_its_name(folder) -> None:
-    components = [component(folder("a", **NER)), Component("more", "spen_ner", RunFolder(Path(folder("b", **NER))))]
+    components = [component(folder("a", **NER)), Part("more", "spen_ner", RunFolder(Path(folder("b", **NER))))]
     for score, part in zip((0.25, 0.5), components, strict=True):
         part.run.write("metrics.json", {"test": {"f1": score}})
-    assert performance(components) == {"ents_f": 0.25, "more_ents_f": 0.5}
+    assert list_scores(components) == {"ents_f": 0.25, "more_ents_f": 0.5}
 
 
 def test_a_package_has_the_language_of_its_runs(packaged: Path, folder, tmp_path: Path, capsys) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import isqrt
 from typing import Any
 
 import torch
@@ -28,13 +29,11 @@ def count_places(words: int) -> int:
 
 def count_words(places: int) -> int:
     """Number of words of the longest sentence with at most `places` places."""
-    words = int((2 * places) ** 0.5) + 1
-    while count_places(words) > places:
-        words -= 1
-    return words
+    return (isqrt(8 * places + 1) - 1) // 2
 
 
 @lru_cache(maxsize=1024)
+@torch.inference_mode(False)  # inference tensors would fail in training
 def find_ends(words: int) -> tuple[Tensor, Tensor]:
     """First and last word of each place, `(place,)` each."""
     last, first = torch.tril_indices(words, words)
@@ -42,6 +41,7 @@ def find_ends(words: int) -> tuple[Tensor, Tensor]:
 
 
 @lru_cache(maxsize=1024)
+@torch.inference_mode(False)
 def sort_by_width(words: int) -> Tensor:
     """The places of one word, then those of two, and so on, each sorted by their first word, `(place,)`."""
     first, last = find_ends(words)

@@ -88,14 +88,12 @@ class Parsing(SentenceTask, sp.ReadsInputs, sp.WritesFormats):
 
     def read_inputs(self, path: str) -> list[TreeExample]:
         """Sentences of a file whose first line is a tree or begins as one, or of any format of tagged words."""
-        first = ""
+        first, has_trees = "", True
         try:
             first = _find_first(sp.read_lines(sp.locate(path)))
             trees.parse(first)
         except sp.DataError:
             has_trees = trees.is_beginning(first)
-        else:
-            has_trees = True
         if has_trees:
             return list(map(self._hide_gold, self.read(path)))
         examples = self._tagging.read_inputs(path)

@@ -32,7 +32,7 @@ TYPES = {
 """Type of each kind of column. Probabilities are doubles: as float32, 0.9973 would be read as 0.9972999691963196."""
 
 
-def cell(column: Column, value: Any) -> Any:
+def make_cell(column: Column, value: Any) -> Any:
     """A value of a column for a table of pyarrow."""
     if column.kind == "numbers_by_name":
         return list(value.items())

@@ -66,7 +66,7 @@ def annotate(
     from spen_spacy.annotate.pipeline import find_pipeline
     from spen_spacy.annotate.plan import Job, check_sources, read_or_make_plan, remove_unfinished
     from spen_spacy.annotate.shards import note_unspaced
-    from spen_spacy.annotate.sources import Reading
+    from spen_spacy.annotate.sources import Reader
 
     if engine == "ray":
         on_ray.require()
@@ -77,8 +77,8 @@ def annotate(
         _note_finder(source)
     format, sources, skipped = find_sources(inputs, kind, out)
     _note_skipped(skipped)
-    reading = Reading(format, documents, text)
-    check_sources(reading, sources, errors == "keep")
+    reader = Reader(format, documents, text)
+    check_sources(reader, sources, errors == "keep")
     nlp, identity = source.load(), source.identity()
     if to != "docbin":
         list_columns(nlp, column_names)  # an unknown column is an error before anything is written
@@ -91,7 +91,7 @@ def annotate(
         stack.enter_context(locked(out))
         plan = read_or_make_plan(out, choices, identity, sources, size)
         remove_unfinished(out)
-        job = Job(source, identity, reading, plan.kinds, str(out.resolve()), to, column_names, errors == "keep")
+        job = Job(source, identity, reader, plan.kinds, str(out.resolve()), to, column_names, errors == "keep")
         unfinished = [shard for shard in plan.shards if not shard.path(job).exists()]
         for note in note_unspaced(nlp, job, unfinished[:1], language):
             typer.echo(note, err=True)
@@ -120,7 +120,7 @@ def _follow(steps: Generator[Done, None, None], job: Job, plan: Plan, unfinished
 
 
 def _note_finder(pipeline: Pipeline) -> None:
-    """Print which installed model finds the predicates, as a warning if its run is of another language."""
+    """Prints the name of the installed model that finds predicates, as a warning if its run is of another language."""
     from spen_spacy.packaging.runs import choose_language
 
     registry, language = Registry(), pipeline.language

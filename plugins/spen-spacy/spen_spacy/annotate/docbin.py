@@ -25,12 +25,12 @@ def _open(path: str | Path) -> DocBin:
         raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error
 
 
-def user_data(path: str | Path) -> Iterator[dict[Any, Any]]:
+def read_user_data(path: str | Path) -> Iterator[dict[Any, Any]]:
     """The user data of each doc; `DataError` if the file is damaged."""
     return (srsly.msgpack_loads(data, use_list=False) for data in _open(path).user_data)
 
 
-def sizes(path: str | Path) -> list[int]:
+def measure_docs(path: str | Path) -> list[int]:
     """Approximate number of bytes of the words of each doc; `DataError` if the file is damaged."""
     return [len(tokens) * WORD for tokens in _open(path).tokens]
 
@@ -39,7 +39,7 @@ def read_docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[
     """The docs from `start` to `end` (exclusive), or the fault of a damaged doc; no others are created. `DataError` if
     the file is damaged."""
     docs = _open(path)
-    for number in range(start, end):
+    for number in range(start, min(end, len(docs))):
         single = copy(docs)
         for name in ("tokens", "spaces", "cats", "flags", "span_groups", "user_data"):
             if len(values := getattr(docs, name)):

@@ -13,7 +13,7 @@ _NO_ERROR = '"error": null}\n'
 """End of the line of a document that did not fail. This key is the last, so that counting failures parses nothing."""
 
 
-def line(row: Mapping[str, Any], error: str | None) -> str:
+def write_line(row: Mapping[str, Any], error: str | None) -> str:
     """A row and its error as a line of strict JSON: infinities and NaN are null."""
     row = {**row, "error": error}
     try:

@@ -40,7 +40,7 @@ def measure(path: str | Path, field: str) -> tuple[int, int]:
         )
 
 
-def types(path: str | Path, field: str) -> dict[str, Any]:
+def read_types(path: str | Path, field: str) -> dict[str, Any]:
     """The Arrow type of each column but this one; `DataError` if the file lacks this one, or is damaged."""
     with _open(path) as file:
         if field not in file.schema_arrow.names:

@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 import spen_plugins as sp
 from spen_spacy.annotate import fields, parquet
 from spen_spacy.annotate.pipeline import Pipeline, describe_identity
-from spen_spacy.annotate.sources import PLAN, Piece, Reading, Source
+from spen_spacy.annotate.sources import PLAN, Piece, Reader, Source
 from spen_spacy.annotate.tables import read_header
 
 SUFFIX = {"parquet": ".parquet", "jsonl": ".jsonl", "docbin": ".spacy"}
@@ -32,7 +32,7 @@ class Job:
     pipeline: Pipeline
     identity: Mapping[str, str]
     """The pipeline's, when the plan was made."""
-    reading: Reading
+    reader: Reader
     kinds: Mapping[str, str]
     """As in `Plan`."""
     out: str
@@ -73,12 +73,12 @@ class Plan:
 _PLAN = TypeAdapter(Plan)
 
 
-def check_sources(reading: Reading, sources: Sequence[Source], keeps_errors: bool) -> None:
+def check_sources(reader: Reader, sources: Sequence[Source], keeps_errors: bool) -> None:
     """Raises a `DataError` if tables are damaged, have no field of text, or are of Parquet with different columns; a
     `RunError` if the first document can't be read and errors end the job.
     """
-    _infer_kinds(reading, sources)
-    first = next(reading.read(Piece(sources[0], 0, 1 << 60, 1), Vocab()), None)
+    _infer_kinds(reader, sources)
+    first = next(reader.read(Piece(sources[0], 0, 1 << 60, 1), Vocab()), None)
     if first is not None and first.error and not keeps_errors:
         raise sp.RunError(first.error)
 
@@ -104,12 +104,12 @@ def read_or_make_plan(
         return plan
     if others := [entry.name for entry in out.iterdir() if entry.name != ".lock" and not _is_unfinished(entry)]:
         raise sp.ConfigError(f"{out} holds {others[0]!r} and no {PLAN}; expected an empty or a new folder")
-    reading = Reading(options["--from"], options["--documents"], options["--text"])
+    reader = Reader(options["--from"], options["--documents"], options["--text"])
     if size is None:
         smallest, largest = SIZES
         size = min(largest, max(smallest, sum(source.size for source in sources) // SHARDS))
-    shards = tuple(_cut_shards(reading, sources, size))
-    plan = Plan(options, identity, sources, _infer_kinds(reading, sources), size, shards)
+    shards = tuple(_cut_shards(reader, sources, size))
+    plan = Plan(options, identity, sources, _infer_kinds(reader, sources), size, shards)
     with sp.writing(path) as temporary:
         temporary.write_bytes(_PLAN.dump_json(plan))
     return plan
@@ -126,11 +126,11 @@ def _is_unfinished(path: Path) -> bool:
     return bool(_UNFINISHED.fullmatch(path.name)) and path.is_file()
 
 
-def _cut_shards(reading: Reading, sources: Sequence[Source], size: int) -> Iterator[Shard]:
+def _cut_shards(reader: Reader, sources: Sequence[Source], size: int) -> Iterator[Shard]:
     pieces: list[Piece] = []
     number = total = 0
     for source in sources:
-        for start, end, first, length in reading.cut(Path(source.path), size):
+        for start, end, first, length in reader.cut(Path(source.path), size):
             pieces.append(Piece(source, start, end, first))
             total += length
             if total >= size:
@@ -140,19 +140,19 @@ def _cut_shards(reading: Reading, sources: Sequence[Source], size: int) -> Itera
         yield Shard(number, tuple(pieces))
 
 
-def _infer_kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
+def _infer_kinds(reader: Reader, sources: Sequence[Source]) -> dict[str, str]:
     """The types of the other fields of JSON and CSV. Tables of Parquet must have equal columns."""
-    if reading.kind in ("jsonl", "json"):
+    if reader.kind in ("jsonl", "json"):
         pieces = (Piece(source, 0, 1 << 60, 1) for source in sources)
-        heads = (islice(reading.read(piece, Vocab()), fields.LOOKED_AT) for piece in pieces)
-        return fields.infer_kinds((document.fields for head in heads for document in head), reading.field)
-    if reading.kind == "csv":
-        names = (name for source in sources for name in read_header(source.path, reading.field).names)
-        return {name: "string" for name in names if name != reading.field}
-    if reading.kind == "parquet":
-        first = parquet.types(sources[0].path, reading.field)
+        heads = (islice(reader.read(piece, Vocab()), fields.LOOKED_AT) for piece in pieces)
+        return fields.infer_kinds((document.fields for head in heads for document in head), reader.field)
+    if reader.kind == "csv":
+        names = (name for source in sources for name in read_header(source.path, reader.field).names)
+        return {name: "string" for name in names if name != reader.field}
+    if reader.kind == "parquet":
+        first = parquet.read_types(sources[0].path, reader.field)
         for source in sources[1:]:
-            if (types := parquet.types(source.path, reading.field)) != first:
+            if (types := parquet.read_types(source.path, reader.field)) != first:
                 column = next(name for name in {**first, **types} if first.get(name) != types.get(name))
                 expected = f"that of {sources[0].name}, {first.get(column)}"
                 raise sp.DataError(source.name, None, f"the column {column!r} of type {types.get(column)}", expected)

@@ -18,8 +18,6 @@ from spen_spacy.annotate.shards import Done, describe_failed
 
 WINDOW = 24 * 3600
 """Seconds over which the remaining time is estimated: a shard may take minutes."""
-
-
 LINE_SECONDS = 60
 """Seconds between lines of progress where there is no terminal."""
 

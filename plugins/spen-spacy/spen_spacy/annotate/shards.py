@@ -13,7 +13,7 @@ from spacy.tokens import Doc, DocBin
 
 import spen_plugins as sp
 from spen_spacy.annotate import docbin, fields, jsonl, parquet
-from spen_spacy.annotate.columns import list_columns
+from spen_spacy.annotate.columns import Column, list_columns
 from spen_spacy.annotate.plan import Job, Shard
 from spen_spacy.annotate.sources import Document
 from spen_spacy.predicting import cut_groups
@@ -40,8 +40,15 @@ class Done(NamedTuple):
     failure: str = ""
 
 
-Row = tuple[Document, Doc | None, str | None]
-"""A document with its doc, or with the reason why it has none."""
+class Row(NamedTuple):
+    """A document with its doc and the values of its columns, or with the reason why it has none."""
+
+    document: Document
+    doc: Doc | None
+    error: str | None
+    values: Mapping[str, Any]
+
+
 Write = Callable[[Sequence[Row]], None]
 
 
@@ -49,18 +56,19 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Iterator[Done]:
     """Annotates a shard, group by group, and puts its file in place."""
     failure = ""
     try:
+        columns = {} if job.form == "docbin" else list_columns(nlp, job.columns)
         with (
             nlp.memory_zone(),
             sp.writing(shard.path(job)) as temporary,
             _WRITERS[job.form](nlp, job, shard, temporary) as write,
         ):
             for group in _group_documents(_read(nlp, job, shard)):
-                rows = list(_annotate_group(nlp, group))
-                first_error = next((error for _, _, error in rows if error is not None), None)
+                rows = [_read_columns(columns, *result) for result in _annotate_group(nlp, group)]
+                first_error = next((row.error for row in rows if row.error is not None), None)
                 if first_error is not None and not job.keeps_errors:
                     raise sp.RunError(first_error)
                 write(rows)
-                docs = [doc for _, doc, _ in rows if doc is not None]
+                docs = [row.doc for row in rows if row.doc is not None]
                 characters = sum(len(doc.text) for doc in docs)
                 yield Done(shard.number, len(rows), sum(map(len, docs)), characters, False)
     except sp.SpenError as error:
@@ -75,7 +83,9 @@ def note_failed(job: Job, shards: Sequence[Shard]) -> str:
         count = sum(count_failed(shard.path(job)) for shard in shards)
         place = "the column error" if job.form == "parquet" else "the key error"
     else:
-        count = sum("error" in user_data[INPUT] for shard in shards for user_data in docbin.user_data(shard.path(job)))
+        count = sum(
+            "error" in user_data[INPUT] for shard in shards for user_data in docbin.read_user_data(shard.path(job))
+        )
         place = f"user_data['{INPUT}']"
     return f"; {describe_failed(count, place)}" if count else ""
 
@@ -102,7 +112,7 @@ def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
             status = path.stat()
             if (status.st_size, status.st_mtime_ns) != (piece.source.size, piece.source.modified):
                 raise sp.DataError(path, None, "a file that has changed", "the file that the plan was made from")
-            yield from job.reading.read(piece, nlp.vocab)
+            yield from job.reader.read(piece, nlp.vocab)
         except OSError as error:
             found = f"a file that can't be read ({error.strerror or error})"
             raise sp.DataError(path, None, found, "one that every process and machine can read") from error
@@ -113,7 +123,7 @@ def _group_documents(documents: Iterator[Document]) -> Iterator[list[Document]]:
     return cut_groups(documents, lambda document: len(_read_text(document) or ""), CHARACTERS, DOCUMENTS)
 
 
-def _annotate_group(nlp: Language, group: Sequence[Document]) -> Iterator[Row]:
+def _annotate_group(nlp: Language, group: Sequence[Document]) -> Iterator[tuple[Document, Doc | None, str | None]]:
     """Each document with its doc, or with the reason why it has none."""
     readable = [document for document in group if document.text is not None]
     try:
@@ -133,8 +143,20 @@ def _annotate_one(nlp: Language, document: Document) -> Doc | str:
     try:
         return nlp(_copy_text(document))
     except Exception as error:
-        reason = " ".join(str(error).split())
-        return f"{document.name}:{document.row}: the pipeline fails ({type(error).__name__}: {reason:.300})"
+        return _describe_failure(document, error)
+
+
+def _read_columns(columns: Mapping[str, Column], document: Document, doc: Doc | None, error: str | None) -> Row:
+    """The row of a document; it has an error if one of its values can't be read."""
+    try:
+        return Row(document, doc, error, {} if doc is None else {k: column.read(doc) for k, column in columns.items()})
+    except Exception as failure:  # raised by the getter of any component
+        return Row(document, None, _describe_failure(document, failure), {})
+
+
+def _describe_failure(document: Document, error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    return f"{document.name}:{document.row}: the pipeline fails ({type(error).__name__}: {reason:.300})"
 
 
 def _copy_text(document: Document) -> Any:
@@ -147,7 +169,7 @@ def _open_docbin(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[
     docs = DocBin(store_user_data=True)
 
     def write(rows: Sequence[Row]) -> None:
-        for document, doc, error in rows:
+        for document, doc, error, _ in rows:
             entry = {"file": document.name, "row": document.row, "fields": document.fields}
             if doc is None:
                 doc = Doc(nlp.vocab)
@@ -164,19 +186,19 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    from spen_spacy.annotate.cells import TYPES, cell
+    from spen_spacy.annotate.cells import TYPES, make_cell
 
     annotations = list_columns(nlp, job.columns)
     document_types = {"input_file": pa.string(), "input_row": pa.int64(), "text": pa.string()}
     reserved = {*document_types, *annotations, "error", fields.OTHER}
-    if job.reading.kind == "parquet":
-        types = parquet.types(shard.pieces[0].source.path, job.reading.field)
+    if job.reader.kind == "parquet":
+        types = parquet.read_types(shard.pieces[0].source.path, job.reader.field)
         kinds: Mapping[str, str] = dict.fromkeys(types, "any")
     else:
         kinds = job.kinds
         types = {name: pa.type_for_alias("string" if kind == "json" else kind) for name, kind in kinds.items()}
     names = fields.name_columns(kinds, reserved)
-    other_types = {fields.OTHER: pa.string()} if job.reading.kind in ("jsonl", "json") else {}
+    other_types = {fields.OTHER: pa.string()} if job.reader.kind in ("jsonl", "json") else {}
     schema = pa.schema(
         document_types
         | {names[name]: type_ for name, type_ in types.items()}
@@ -189,10 +211,9 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
 
         def write(rows: Sequence[Row]) -> None:
             table = []
-            for document, doc, error in rows:
+            for document, _, error, values in rows:
                 row = _make_row(document) | {"error": error} | fields.as_columns(document.fields, kinds, names)
-                if doc is not None:
-                    row |= {name: cell(column, column.read(doc)) for name, column in annotations.items()}
+                row |= {name: make_cell(annotations[name], value) for name, value in values.items()}
                 table.append(row)
             writer.write_table(pa.Table.from_pylist(table, schema))
 
@@ -205,12 +226,12 @@ def _open_jsonl(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[W
     with path.open("w", encoding="utf-8", newline="\n") as file:
 
         def write(rows: Sequence[Row]) -> None:
-            for document, doc, error in rows:
+            for document, _, error, values in rows:
                 row = _make_row(document)
                 names = fields.name_columns(document.fields, {*row, *annotations, "error"})
                 row |= {names[name]: value for name, value in document.fields.items()}
-                row |= {name: None if doc is None else column.read(doc) for name, column in annotations.items()}
-                file.write(jsonl.line(row, error))
+                row |= {**dict.fromkeys(annotations), **values}
+                file.write(jsonl.write_line(row, error))
 
         yield write
 

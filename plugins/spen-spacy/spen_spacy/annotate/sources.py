@@ -53,7 +53,7 @@ class Document(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reader:
     """The options by which files are read."""
 
     kind: str
@@ -67,7 +67,7 @@ class Reading:
         """Start, end and first row of pieces of about `size` bytes of text, and the bytes of each. `DataError` if the
         file is damaged, or has no field of this name."""
         if self.kind == "docbin":
-            yield from _cut_items(docbin.sizes(path), size)
+            yield from _cut_items(docbin.measure_docs(path), size)
         elif self.kind == "parquet":
             rows, bytes_of_text = parquet.measure(path, self.field)
             step = max(1, size * rows // max(1, bytes_of_text))

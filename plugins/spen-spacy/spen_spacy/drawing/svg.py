@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import accumulate
 from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
@@ -148,10 +149,7 @@ def _compute_edges(words: Sequence[str], start: int, end: int, boxes: Sequence[B
     for box in sorted(boxes, key=lambda box: box.end - box.start):
         missing = LETTER * (len(box.label) + 1) + COLUMN - sum(widths[box.start - start : box.end - start])
         widths[box.end - 1 - start] += max(0.0, missing)
-    edges = [0.0]
-    for width in widths:
-        edges.append(edges[-1] + width)
-    return edges
+    return list(accumulate(widths, initial=0.0))
 
 
 def _count_columns(text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from spen_plugins import RunFolder
 from spen_spacy.packaging.meta import tag_attributes
-from spen_spacy.packaging.runs import PREDICATES, SENSES, Component
+from spen_spacy.packaging.runs import PREDICATES, SENSES, Part
 
 DOES = {
     "spen_ner": "named entities: `doc.ents`, and with scores `doc.spans[{name!r}]`",
@@ -35,7 +35,7 @@ GOLD_PREDICATES = "Scores are with gold predicates."
 NOT_DEFINITIONS = ("split", "threshold")
 
 
-def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component]) -> str:
+def write_card(meta: Mapping[str, Any], full_name: str, components: Sequence[Part]) -> str:
     """The card, in Markdown; `full_name` is the name for `spacy.load`, language included."""
     description = meta["description"] or f"A spaCy pipeline: {', '.join(component.name for component in components)}."
     lines = [
@@ -62,7 +62,7 @@ def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component
     return "\n".join(lines) + "\n"
 
 
-def _write_use(full_name: str, components: Sequence[Component], lang: str) -> list[str]:
+def _write_use(full_name: str, components: Sequence[Part], lang: str) -> list[str]:
     last = components[-1]
     attribute = "tag_" if last.factory == "spen_pos" and tag_attributes(last.run) == "tag" else "pos_"
     expression = SHOWS[last.factory].replace("{attribute}", attribute)
@@ -71,7 +71,7 @@ def _write_use(full_name: str, components: Sequence[Component], lang: str) -> li
     return ["```python", *code, f"print({expression})", "```"]
 
 
-def _describe_component(component: Component) -> str:
+def _describe_component(component: Part) -> str:
     tags = TAGS[tag_attributes(component.run)] if component.factory == "spen_pos" else ""
     text = DOES[component.factory].format(name=component.name, tags=tags)
     if component.factory == "spen_srl":

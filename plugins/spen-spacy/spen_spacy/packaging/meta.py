@@ -10,7 +10,7 @@ from typing import Any
 from spacy.attrs import POS, TAG
 
 from spen_plugins import DataSet, Registry, RunFolder
-from spen_spacy.packaging.runs import Component
+from spen_spacy.packaging.runs import Part
 from spen_spacy.pos import choose_attributes
 
 SCORES = {
@@ -37,7 +37,7 @@ FRAMES = {
 SAMPLE = {"name": "synthetic corpus of spen-plugins", "license": "Apache-2.0"}
 
 
-def performance(components: Sequence[Component]) -> dict[str, Any]:
+def list_scores(components: Sequence[Part]) -> dict[str, Any]:
     """The scores of the runs' test parts, under spaCy's names where they exist; runs without a test part add none.
 
     A name that is taken, by a second component of a kind, is prefixed with the component's name.
@@ -55,7 +55,7 @@ def performance(components: Sequence[Component]) -> dict[str, Any]:
     return performance
 
 
-def _name_scores(component: Component, scores: Mapping[str, Any]) -> Mapping[str, str]:
+def _name_scores(component: Part, scores: Mapping[str, Any]) -> Mapping[str, str]:
     """Score of the component's model -> its name in meta.json."""
     if component.factory == "spen_task":
         return {name: name for name, value in scores.items() if isinstance(value, float)}
@@ -77,7 +77,7 @@ def _convert_table(score: Any) -> Any:
     return {name: {"p": row["precision"], "r": row["recall"], "f": row["f1"]} for name, row in score.items()}
 
 
-def requirements(configs: Sequence[Mapping[str, Any]], registry: Registry) -> list[str]:
+def list_requirements(configs: Sequence[Mapping[str, Any]], registry: Registry) -> list[str]:
     """Distributions that the pipeline needs besides spaCy, `name>=version`, by the configs of its runs."""
     types = sorted({name for config in configs for name in _list_types(config)})
     distributions = ["spen-spacy", "spen-plugins", *(registry.plugin(name).distribution for name in types)]
@@ -96,11 +96,11 @@ def _list_types(value: Any) -> Iterator[str]:
             yield from _list_types(inner)
 
 
-def sources(components: Sequence[Component]) -> list[dict[str, str]]:
+def list_sources(components: Sequence[Part]) -> list[dict[str, str]]:
     """The data sets of all runs with their licences, as listed in meta.json; each once."""
     runs = [run for component in components for run in component.runs.values()]
     entries = {entry.name: entry for run in runs for entry in run.data_sets()}
-    records = [source(entry) for entry in entries.values()]
+    records = [describe_source(entry) for entry in entries.values()]
     if any(component.senses_run is not None for component in components):
         records.append(FRAMES)
     if any(run.config()["task"].get("corpus") is not None for run in runs):
@@ -109,7 +109,7 @@ def sources(components: Sequence[Component]) -> list[dict[str, str]]:
     return records + [{"name": name, "license": "not known to this package"} for name in files]
 
 
-def source(entry: DataSet) -> dict[str, str]:
+def describe_source(entry: DataSet) -> dict[str, str]:
     """A data set as listed in meta.json."""
     record = {"name": f"{entry.name}: {entry.about}", "license": entry.licence}
     if entry.files:

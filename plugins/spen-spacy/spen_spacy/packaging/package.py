@@ -17,9 +17,9 @@ from packaging.version import InvalidVersion, Version
 from spacy.cli.package import package as spacy_package
 
 import spen_plugins as sp
-from spen_spacy.packaging.card import card
-from spen_spacy.packaging.meta import performance, requirements, sources
-from spen_spacy.packaging.runs import Component
+from spen_spacy.packaging.card import write_card
+from spen_spacy.packaging.meta import list_requirements, list_scores, list_sources
+from spen_spacy.packaging.runs import Part
 from spen_spacy.places import SETTINGS
 
 NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
@@ -73,9 +73,7 @@ def check(lang: str, version: str) -> None:
         raise sp.ConfigError(f"--version {version}: expected a version in Python's normal form, {normal or '1.0.0'}")
 
 
-def make_pipeline(
-    components: Sequence[Component], lang: str, settings: Mapping[str, str] | None = None
-) -> spacy.Language:
+def make_pipeline(components: Sequence[Part], lang: str, settings: Mapping[str, str] | None = None) -> spacy.Language:
     """Makes the pipeline and loads its models, so that errors of a run come early; all components have `settings`."""
     try:
         nlp = spacy.blank(lang)
@@ -88,7 +86,7 @@ def make_pipeline(
 
 def write_pipeline(
     nlp: spacy.Language,
-    components: Sequence[Component],
+    components: Sequence[Part],
     meta_entries: dict[str, Any],
     folder: Path,
     half: bool,
@@ -114,11 +112,11 @@ def write_pipeline(
             configs.append(json.loads((model / "config.json").read_text(encoding="utf-8")))
             _write_json(run.config(), folder / "training" / f"{component.name}-{part}.json")
     _forget_runs(folder / "config.cfg", components, installed or {})
-    extra = {"performance": performance(components), "requirements": requirements(configs, sp.Registry())}
-    meta = {**nlp.meta, **meta_entries, **extra, "sources": sources(components)}
+    extra = {"performance": list_scores(components), "requirements": list_requirements(configs, sp.Registry())}
+    meta = {**nlp.meta, **meta_entries, **extra, "sources": list_sources(components)}
     _write_json(meta, folder / "meta.json")
     (folder / "README.md").write_text(
-        card(meta, f"{meta_entries['lang']}_{meta_entries['name']}", components), encoding="utf-8"
+        write_card(meta, f"{meta_entries['lang']}_{meta_entries['name']}", components), encoding="utf-8"
     )
 
 
@@ -133,7 +131,7 @@ def _forget_machine(path: Path) -> None:
         _write_json({name: value for name, value in record.items() if name != "working_folder"}, path)
 
 
-def _forget_runs(path: Path, components: Sequence[Component], installed: Mapping[str, str]) -> None:
+def _forget_runs(path: Path, components: Sequence[Part], installed: Mapping[str, str]) -> None:
     """Removes paths of run folders, which are invalid elsewhere: the pipeline's folder has the models.
 
     An installed model's name takes their place: a pipeline made of the config alone has that model.

@@ -17,7 +17,7 @@ ORDER = ("spen_pos", "spen_ner", "spen_parser", "spen_srl", "spen_multilabel", "
 
 
 @dataclass(frozen=True)
-class Component:
+class Part:
     """One component of the pipeline, with the name of its spaCy factory and the runs of its models."""
 
     name: str
@@ -46,7 +46,7 @@ class Component:
         return {"model": self.run} | {part: run for part, run in others.items() if run is not None}
 
 
-def choose_components(words: Sequence[str], predicates: str | None = None) -> list[Component]:
+def choose_components(words: Sequence[str], predicates: str | None = None) -> list[Part]:
     """The components of a pipeline, in order.
 
     Words are run folders; `name=folder` names the component, which otherwise has its factory's name. Predicates of role
@@ -54,7 +54,7 @@ def choose_components(words: Sequence[str], predicates: str | None = None) -> li
     run folder, a task has no component, two components have the same name, or predicates are missing or unused;
     `RunError` if a run has no weights.
     """
-    components: dict[str, Component] = {}
+    components: dict[str, Part] = {}
     others: dict[str, list[RunFolder]] = {PREDICATES: [], SENSES: []}
     for word in words:
         name, run = _read(word)
@@ -68,7 +68,7 @@ def choose_components(words: Sequence[str], predicates: str | None = None) -> li
                 f"{components[name].run.path} and {run.path} would both be the component {name!r}; "
                 f"give one of them another name, as in other_{kind.removeprefix('spen_')}={run.path}"
             )
-        components[name] = Component(name, kind, run)
+        components[name] = Part(name, kind, run)
     factories = {component.factory for component in components.values()}
     if predicates and "spen_srl" not in factories:
         raise ConfigError("--predicates: there are no roles to label; give a run of task srl, too")
@@ -77,7 +77,7 @@ def choose_components(words: Sequence[str], predicates: str | None = None) -> li
         _check_predicates(tagger, predicates, factories)
     for name, component in components.items():
         if component.factory == "spen_srl":
-            components[name] = Component(name, "spen_srl", component.run, tagger, senses)
+            components[name] = Part(name, "spen_srl", component.run, tagger, senses)
     return sorted(components.values(), key=lambda component: ORDER.index(component.factory))
 
 
