@@ -196,13 +196,13 @@ def test_labels_by_hand():
     ],
 )
 def test_targets_of_tags(side, target):
-    targets = make_targets(torch.tensor([side]), 0.9, of_tags=True)[0]
+    targets = make_targets(torch.tensor([side]), 0.9, has_tags=True)[0]
     torch.testing.assert_close(targets, torch.tensor(target).float())
     assert float(targets.sum()) == pytest.approx(1 if any(target) else 0)
 
 
 def test_targets_of_labels_and_of_types():
-    targets = make_targets(torch.tensor([[1, -1, 0]]), 0.9, of_tags=False)[0]
+    targets = make_targets(torch.tensor([[1, -1, 0]]), 0.9, has_tags=False)[0]
     torch.testing.assert_close(targets, torch.tensor([[0.9, 0.1], [0.1, 0.9], [0, 0]]))
     loss = make_expectation(RuledTags(sp.TagSequence(BIO), votes_for("PER", "a"), votes_for("LOC", "a", against=True)))
     torch.testing.assert_close(loss.targets.float(), torch.tensor([[0.05, 0.9, 0.05], [0.45, 0.45, 0.1]]))

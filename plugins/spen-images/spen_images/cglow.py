@@ -167,7 +167,8 @@ class FlowMasks(sp.Proposal):
         return self.keep(("encoded", size), make)
 
     def _invert(self, n: int, deviation: float = 1.0, fixed: bool = False) -> tuple[Tensor, Tensor]:
-        """Like `draw`, with the caller's gradients; if `fixed`, the same noises for each image and at each call."""
+        """Like `draw`, with tensors of the same shapes and the caller's gradients; if `fixed`, the same noises for each
+        image and at each call."""
         image = self.image
         y, log_q = image.new_zeros(len(image), n, *image.shape[2:]), image.new_zeros(len(image), n)
         with self._use_full_precision():
@@ -184,11 +185,11 @@ class FlowMasks(sp.Proposal):
         return y, log_q
 
     def _place(self, y: Tensor, size: Size) -> Tensor:
-        """A group's outputs without their extension, on the grid of the batch."""
+        """A group's outputs `(…, row, column)` without their extension, on the grid of the batch."""
         return _extend(y[..., : size[0], : size[1]], self.image.shape[2:])
 
     def _is_outside(self, size: Size, full_size: Size) -> Tensor:
-        """True for the pixels of an extension from `size` to `full_size`."""
+        """True for the pixels of an extension from `size` to `full_size`, `(row, column)`."""
         return _extend(torch.ones(size, device=self.image.device), full_size) == 0
 
     def _use_full_precision(self) -> torch.autocast:

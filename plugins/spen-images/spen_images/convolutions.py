@@ -180,7 +180,8 @@ def make_masks(mask: Tensor | None, like: Tensor, levels: int) -> list[Tensor | 
 
 
 def mask_outside(values: Tensor, inside: Tensor | None) -> Tensor:
-    """The values, zero on padding: the next convolution sees the border of each image, not that of the batch."""
+    """The values `(…, row, column)`, zero where `inside`, which broadcasts to them, is 0: the next convolution sees the
+    border of each image, not that of the batch."""
     return values if inside is None else values * inside
 
 

@@ -12,7 +12,7 @@ BEST = 100.0  # dB, of an image without any error, so that means stay finite
 DEFINITIONS = {
     "metric": (
         "PSNR = 10 log10(1 / MSE) dB of pixels from 0 to 1, of each image, then the mean over images; outputs are "
-        f"clipped to [0, 1] and not rounded; at most {BEST:g} dB an image"
+        f"clipped to [0, 1] and not rounded; at most {BEST:g} dB per image"
     ),
     "psnr_noisy": "PSNR of the noisy images themselves, as they are",
     "rmse": "root of the mean over images of the MSE, in grey levels (of 255)",
@@ -62,5 +62,5 @@ def squared_error(y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def psnr(error: Tensor) -> Tensor:
-    """10 log10(1 / MSE), at most 100 dB."""
+    """10 log10(1 / MSE), at most 100 dB: errors `(batch,)` -> `(batch,)`."""
     return -10 * error.clamp(min=10 ** (-BEST / 10)).log10()

@@ -120,7 +120,8 @@ class Flow(nn.Module):
         return values.squeeze(2) / SCALE + 0.5, log_det
 
     def _split(self, level: int, values: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The kept values and those that become noise, with the mean and ln deviation of the latter."""
+        """The kept values and those that become noise, `(batch, sample, channel, row, column)` each, with the mean and
+        ln deviation of the latter."""
         if level == len(self.splits):
             return values[:, :, :0], values, self.mean, self.log_std
         kept_values, noise_values = values.chunk(2, 2)

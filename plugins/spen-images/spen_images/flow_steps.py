@@ -75,7 +75,7 @@ class Step(nn.Module):
         return values, places * _compute_log_volume(coefficients) + log_scale.sum((2, 3, 4))
 
     def inverse(self, values: Tensor, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
-        """The inverse of `forward`, with ln |det| of `forward`."""
+        """The inverse of `forward`, with ln |det| of `forward`, `(batch, sample)`."""
         places = values.shape[-2] * values.shape[-1]
         half, other_half = values.chunk(2, 2)
         shift, log_scale = self._couple(half, coefficients)

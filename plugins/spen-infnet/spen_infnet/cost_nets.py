@@ -35,7 +35,7 @@ class Shared(sp.CostNet):
         self.output: nn.Linear | None = None
 
     def bind(self, net: sp.InferenceNet) -> None:
-        """Make the output layer as wide as the net's features; `ConfigError` if it has no feature network."""
+        """Makes the output layer as wide as the net's features; `ConfigError` if it has no feature network."""
         if net.features is None:
             raise sp.ConfigError(
                 f"cost_net 'infnet.shared' requires an inference net with features, and {type(net).__name__} has none; "

@@ -70,7 +70,7 @@ class HighOrder(sp.Energy):
         self.table = nn.Parameter(torch.empty((tags,) * window).uniform_(-SPREAD, SPREAD))
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
-        """The table times the products of a window's two halves' tags, summed over windows."""
+        """The table times the products of a window's two halves' tags, summed over windows, `(batch, sample)`."""
         tags = list_windows(mask_padding(y, features), self.config.order + 1)
         half = len(tags) // 2
         left, right = reduce(kronecker, tags[:half]), reduce(kronecker, tags[half:])

@@ -93,14 +93,14 @@ class Expectation(sp.EnergyLoss):
         return {"expectation": (divergence * is_defined).sum().expand(len(batch))}
 
 
-def make_targets(sides: Tensor, target: float, of_tags: bool) -> Tensor:
+def make_targets(sides: Tensor, target: float, has_tags: bool) -> Tensor:
     """g_r: `(rule, kind)` for tags, `(rule, label, 2)`, present and absent, for labels; 0 where a rule takes no side.
 
     Args:
         sides: as in `Rewards.rule_votes`, of kinds.
         target: probability of a rule's side.
     """
-    if not of_tags:
+    if not has_tags:
         present = torch.where(sides > 0, target, 1 - target)
         return torch.stack([present, 1 - present], -1) * (sides != 0).unsqueeze(-1)
     is_chosen = (sides > 0) | ((sides == 0) & (sides < 0).any(-1, keepdim=True))

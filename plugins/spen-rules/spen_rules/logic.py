@@ -29,11 +29,12 @@ class Constraint(sp.Energy):
     config: Config
 
     def all_of(self, values: Tensor) -> Tensor:
-        """The "and" over the last axis."""
+        """The "and" over the last axis, `(…, value)` -> `(…)`."""
         return values.sum(-1).clamp(min=FALSE) if self.config.logic == "product" else values.amin(-1)
 
     def all_others(self, values: Tensor) -> Tensor:
-        """For each place of the last axis, the "and" of all other places; true where there is no other."""
+        """For each place of the last axis, the "and" of all other places, of the shape of `values`; true where there
+        is no other."""
         if values.shape[-1] < 2:
             return torch.zeros_like(values)
         if self.config.logic == "product":
@@ -45,10 +46,11 @@ class Constraint(sp.Energy):
 
 
 def log_truth(probabilities: Tensor) -> Tensor:
-    """ln p, at least ln 1e-6."""
+    """ln p, at least ln 1e-6, of the shape of `probabilities`."""
     return torch.log(probabilities.clamp(SMALLEST, 1))
 
 
 def violation(premise: Tensor, conclusion: Tensor) -> Tensor:
-    """max(0, premise − conclusion): how much truer a clause's premise is than its conclusion."""
+    """max(0, premise − conclusion): how much truer a clause's premise is than its conclusion, of the shape
+    of both, broadcast."""
     return (premise - conclusion).clamp(min=0)

@@ -30,7 +30,7 @@ class Majority(sp.InferenceNet):
 
 
 def count_tags(task: sp.Task) -> Tensor:
-    """The share of each tag in the training examples with gold; zeros for labels, or without examples."""
+    """The share of each tag in the training examples with gold, `(value,)`; zeros for labels, or without examples."""
     values = task.space.shape[-1]
     examples = task.part("train")[:COUNTED] if task.space.simplex else []
     batch = task.collate(examples) if len(examples) else None

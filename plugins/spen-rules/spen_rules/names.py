@@ -25,7 +25,7 @@ class NameConstraint(Constraint):
         if not isinstance(self.space, (sp.LabelSet, sp.TagSequence)):
             outputs = f"found {type(self.space).__name__}"
             raise sp.ConfigError(f"{type(self).__name__} requires label sets or tag sequences as outputs; {outputs}")
-        self.of_tags = isinstance(self.space, sp.TagSequence)
+        self.has_tags = isinstance(self.space, sp.TagSequence)
 
     def make_group(self, names: Iterable[str]) -> Tensor:
         """The variables of each name, `(variable, name)`: 1 where the name stands for the variable.
@@ -33,8 +33,8 @@ class NameConstraint(Constraint):
         Raises:
             ConfigError: the task lacks one of the names.
         """
-        values = self.space.tags if self.of_tags else self.space.labels
-        kinds = [tag[2:] if self.of_tags and tag[1:2] == "-" else tag for tag in values]
+        values = self.space.tags if self.has_tags else self.space.labels
+        kinds = [tag[2:] if self.has_tags and tag[1:2] == "-" else tag for tag in values]
         columns = []
         for name in names:
             column = [float(name in (value, kind)) for value, kind in zip(values, kinds, strict=True)]
@@ -48,7 +48,7 @@ class NameConstraint(Constraint):
         y = at_least_float32(y)
         with torch.autocast(y.device.type, enabled=False):
             p = y @ group.to(y.dtype)
-        if self.of_tags:
+        if self.has_tags:
             p = mask_padding(p, mask)
             if self.config.logic == "product":
                 absent = (1 - p).clamp(min=0).prod(2)
@@ -66,7 +66,7 @@ class GroupConstraint(NameConstraint):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        if config.names is None and self.of_tags:
+        if config.names is None and self.has_tags:
             raise sp.ConfigError("energy.names: found null; expected the tags or types to constrain")
         names = self.space.labels if config.names is None else config.names
         self.register_buffer("group", self.make_group(names), persistent=False)

@@ -30,7 +30,7 @@ class Votes(sp.Energy):
 
 
 def require_votes(x: sp.X) -> Tensor:
-    """The votes of a batch; raises ConfigError if there are none."""
+    """The votes of a batch, `(batch, token, tag)` or `(batch, label)`; raises ConfigError if there are none."""
     if sp.VOTES not in x.inputs:
         raise sp.ConfigError(
             "the outputs are the rules' votes (net 'rules.majority' or energy 'rules.votes'), and only training reads "

@@ -178,7 +178,7 @@ class VotingRules(sp.Rules):
         return next(([self._values[tag]] for tag in tags if tag in self._values), [])
 
     def reward(self, x: sp.X, y: Tensor) -> Tensor:
-        """1 − E / the largest possible E, the energy `rules.votes`; 1 without votes."""
+        """1 − E / the largest possible E, the energy `rules.votes`, `(batch, sample)`; 1 without votes."""
         votes = x.inputs[sp.VOTES]
         lowest = votes.amin(-1) if self._has_tags else votes.clamp(max=0)
         largest = (best_votes(self.space, votes) - lowest).flatten(1).sum(1, keepdim=True)
@@ -187,8 +187,8 @@ class VotingRules(sp.Rules):
 
     @torch.no_grad()
     def search(self, x: sp.X, proposal: sp.Proposal) -> Tensor:
-        """The best outputs by the votes and the net's ln q, for several weights of the net; the net's best output where
-        their reward would be lower than its reward."""
+        """The best outputs by the votes and the net's ln q, one for each of `NET_WEIGHTS`, `(batch, 3, *variables)`;
+        the net's best output where their reward would be lower than its reward."""
         votes, mode = x.inputs[sp.VOTES].unsqueeze(1), proposal.mode
         shifted = [replace(proposal, logits=proposal.logits + votes / c, chosen=None, _kept={}) for c in NET_WEIGHTS]
         outputs = torch.cat([candidate.mode for candidate in shifted], 1)

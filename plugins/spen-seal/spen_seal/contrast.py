@@ -66,7 +66,7 @@ class Contrast(sp.EnergyLoss, ABC):
         """Scores of the outputs y, `(batch, sample)`."""
 
     def _draw_candidates(self, energy: sp.BoundEnergy, gold: Tensor, proposal: sp.Proposal) -> Tensor | sp.SparseLabels:
-        """Gold and K samples of each example."""
+        """Gold and K samples of each example, `(batch, 1 + K, *variables)`."""
         c = self.config
 
         def draw() -> Tensor | sp.SparseLabels:
@@ -114,7 +114,7 @@ def draw_candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Draw, s
 
 
 def draw_sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
-    """Like `draw_candidates`, with discrete samples as sparse labels."""
+    """Like `draw_candidates`, with discrete samples as sparse labels, `(batch, 1 + n, label)`."""
     return sp.SparseLabels.from_dense(gold).join(proposal.sample_sparse(n))
 
 

@@ -95,7 +95,7 @@ def gradient(energy: Callable[[Tensor], Tensor], others: Tensor, pair: Pair) -> 
 
 
 def cross_entropy_gradient(y_k: Tensor, gold: float = 1.0) -> Tensor:
-    """∂/∂y_k of the cross entropy (Lee et al. 2022, Eq. 14); it depends on y_k alone."""
+    """∂/∂y_k of the cross entropy (Lee et al. 2022, Eq. 14), of the shape of `y_k`; it depends on y_k alone."""
     return -gold / y_k + (1 - gold) / (1 - y_k)
 
 

@@ -131,7 +131,7 @@ class SharedLoss:
 
 
 def _measure_norm(term: Tensor, logits: Tensor) -> float:
-    """Norm of a term's gradient at the logits; 0 if it doesn't depend on them."""
+    """Norm of the gradient of a term, `(batch,)`, at the logits; 0 if it doesn't depend on them."""
     if not term.requires_grad:
         return 0.0
     [gradient] = torch.autograd.grad(term.sum(), [logits], retain_graph=True, allow_unused=True)

@@ -1,4 +1,4 @@
-// Constituency parsing with inference networks (Tu, Pang & Gimpel 2020, A.1), as one tag a word (Gómez-Rodríguez & Vilares 2018).
+// Constituency parsing with inference networks (Tu, Pang & Gimpel 2020, A.1), as one tag per word (Gómez-Rodríguez & Vilares 2018).
 //
 //     spen-run parsing                             # embedded trees, seconds on a CPU
 //     spen-run parsing data=ewt method=compound energy=ge_b
@@ -43,7 +43,7 @@ function(
 )
   local larger_batches = if data == 'ewt' && choose.is_pretrained(encoder) then { trainer+: { batch_size: 32 } } else {};
   local tree_crf = baselines.cross_entropy { task+: { form: 'spans' }, inference_net: { type: 'infnet.tree_crf' } };
-  // A CRF over so many tags is left out: it sums over hundreds of thousands of transitions a word.
+  // A CRF over so many tags is left out: it sums over hundreds of thousands of transitions per word.
   local methods = { cross_entropy: baselines.cross_entropy, tree_crf: tree_crf, nce: tagging.nce } + infnet;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + { task: { type: 'infnet.parsing' } + choose.files(data_sets, data, validation, test, split=split) }

@@ -91,12 +91,12 @@ def fold_trees(spans: Tensor, lengths: Tensor, reduce: Reduce) -> Tensor:
 
 
 def log_sum(scores: Tensor) -> Tensor:
-    """ln Σ exp."""
+    """ln Σ exp, `(…, alternative)` -> `(…)`."""
     return torch.logsumexp(scores, -1)
 
 
 def best(scores: Tensor) -> Tensor:
-    """The highest score; if several are equal, its gradient is 1 at one of them."""
+    """The highest score, `(…, alternative)` -> `(…)`; if several are equal, its gradient is 1 at one of them."""
     return scores.max(-1).values
 
 
@@ -125,11 +125,11 @@ def log_partition(scores: Tensor, lengths: Tensor) -> Tensor:
 def marginals(scores: Tensor, lengths: Tensor) -> Tensor:
     """The probability of each labelled span, `(batch, place, label)`: the gradient of ln Z, differentiable in scores
     that require a gradient."""
-    differentiable = scores.requires_grad
+    is_differentiable = scores.requires_grad
     with torch.enable_grad():
-        scores = scores if differentiable else scores.detach().requires_grad_()
+        scores = scores if is_differentiable else scores.detach().requires_grad_()
         total = log_partition(scores, lengths).sum()
-        return torch.autograd.grad(total, scores, create_graph=differentiable)[0]
+        return torch.autograd.grad(total, scores, create_graph=is_differentiable)[0]
 
 
 def best_trees(scores: Tensor, lengths: Tensor) -> Tensor:

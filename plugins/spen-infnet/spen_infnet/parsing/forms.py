@@ -56,7 +56,7 @@ class Form(ABC):
 
     @abstractmethod
     def decode(self, proposal: sp.Proposal) -> Tensor:
-        """The output that is reported and scored."""
+        """The output that is reported and scored, `(batch, 1, *variables)`."""
 
     @abstractmethod
     def find_trees(self, y: Tensor, lengths: Sequence[int]) -> Trees:

@@ -62,16 +62,16 @@ class TreeMetric(sp.Metric):
         ratios = torch.zeros(len(batch.examples), 2, dtype=torch.double)
         self._ratios.append(ratios)
         parses = self._find_spans(proposal, [len(example.entry.ids) for example in batch.examples])
-        for row, (example, (spans, repaired)) in enumerate(zip(batch.examples, parses, strict=True)):
+        for row, (example, (spans, is_repaired)) in enumerate(zip(batch.examples, parses, strict=True)):
             if example.sentence is not None:
                 tree = build(spans, len(example.sentence.words))
-                ratios[row] = torch.tensor(self.add(tree, example.sentence, repaired))
+                ratios[row] = torch.tensor(self.add(tree, example.sentence, is_repaired))
 
-    def add(self, predicted: Tree, gold: Sentence, repaired: bool = False) -> tuple[int, int]:
-        """Count a sentence; returns twice the number of right brackets, and the number of predicted plus gold ones: F1
+    def add(self, predicted: Tree, gold: Sentence, is_repaired: bool = False) -> tuple[int, int]:
+        """Counts a sentence; returns twice the number of right brackets, and the number of predicted plus gold ones: F1
         is the ratio of their sums."""
         predicted_brackets, gold_brackets = (find_brackets(tree, gold.tags) for tree in (predicted, gold.tree))
-        self._repaired.append(repaired)
+        self._repaired.append(is_repaired)
         return 2 * self._brackets.add(predicted_brackets, gold_brackets), len(predicted_brackets) + len(gold_brackets)
 
     def compute(self) -> dict[str, Any]:

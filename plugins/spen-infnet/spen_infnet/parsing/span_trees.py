@@ -56,7 +56,8 @@ class SpanTrees(sp.OutputSpace):
         return self._values.tally(gold)
 
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
-        """Soft F1 of labelled spans: 2 Σ min(y, gold) / Σ (y + gold) over labels; 1 where both are empty."""
+        """Soft F1 of labelled spans, `(batch, sample)`: 2 Σ min(y, gold) / Σ (y + gold) over labels; 1 where both are
+        empty."""
         y, gold = y[..., 1:], gold[..., 1:]
         overlap, total = torch.minimum(y, gold).sum((-2, -1)), (y + gold).sum((-2, -1))
         return torch.where(total > 0, 2 * overlap / total.clamp(min=1e-12), 1.0)
@@ -130,7 +131,7 @@ class TreeCrfProposal(sp.DependentTags):
         return self.space.best(self._scores, self.mask)
 
     def sample(self, n: int) -> Tensor:
-        """Exact draws, from the whole sentence down."""
+        """Exact draws, `(batch, n, place, value)`, from the whole sentence down."""
         return self.space.one_hot(sample_trees(self._scores, self._lengths, n), self.mask).to(self.logits.dtype)
 
     def log_prob(self, y: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Task `parsing`: the constituents of a sentence, as one tag a word or as labelled spans."""
+"""Task `parsing`: the constituents of a sentence, as one tag per word or as labelled spans."""
 
 from __future__ import annotations
 
