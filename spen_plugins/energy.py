@@ -68,7 +68,7 @@ class Energy(Component):
         """
         raise ConfigError(
             f"{type(self).__name__} has no closed-form sum over all outputs; learning by likelihood requires an energy "
-            "that has one: local, linear_chain, mean"
+            "that has one, such as local or linear_chain"
         )
 
     def marginals(self, features: Any) -> Tensor:
@@ -79,7 +79,7 @@ class Energy(Component):
         """
         raise ConfigError(
             f"{type(self).__name__} has no closed-form marginals; energy_loss.marginals requires an energy that has "
-            "them: local, linear_chain, mean"
+            "them, such as local or linear_chain"
         )
 
     def modes(self, features: Any, shift: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class Energy(Component):
         """
         raise ConfigError(
             f"{type(self).__name__} has no exact search for the output of lowest energy; expected an energy that has "
-            "one: local, linear_chain"
+            "one, such as local or linear_chain"
         )
 
     def at(self, x: X) -> BoundEnergy:

@@ -36,13 +36,13 @@ class FeatureNetwork(nn.Module):
     """Keys of its table that hold tables of other feature networks, as in `Component.parts`; the builder makes them
     and passes them to the constructor by key."""
 
-    def __init__(self, config: Any, task: Task) -> None:
-        super().__init__()
-        self.config = config
-
     shareable: ClassVar[tuple[str, ...]] = ()
     """Keys of its table that describe a part of it, a pretrained encoder, which networks of several tasks can share;
     none by default. Networks of one class with equal values of these keys, and equal weights of that part, can."""
+
+    def __init__(self, config: Any, task: Task) -> None:
+        super().__init__()
+        self.config = config
 
     def share(self, other: FeatureNetwork) -> None:
         """Take another network's shared part in place of its own; called only if `shareable` names keys."""

@@ -118,7 +118,7 @@ class Player(Config):
 
     def multiplier(self, name: str) -> float:
         """Multiplier of a parameter's rate, by its name in the model."""
-        prefix = max((p for p in self.groups if is_below(name, p)), key=lambda p: len(p) * (p != ALL), default=None)
+        prefix = max((p for p in self.groups if is_in_group(name, p)), key=lambda p: len(p) * (p != ALL), default=None)
         return 1.0 if prefix is None else self.groups[prefix]
 
     def parameter_groups(self, parameters: Mapping[str, nn.Parameter]) -> dict[float, list[nn.Parameter]]:
@@ -154,7 +154,7 @@ def layers_below_top(names: Iterable[str]) -> dict[str, int]:
     return depths
 
 
-def is_below(name: str, prefix: str) -> bool:
+def is_in_group(name: str, prefix: str) -> bool:
     """True if a parameter of the model (`inference_net.features.layer.weight`) has a prefix below its net
     (`features`); all are below `*`."""
     return prefix == ALL or (name.partition(".")[2] + ".").startswith(prefix + ".")

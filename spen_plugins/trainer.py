@@ -50,7 +50,7 @@ class TrainerConfig(Config):
     gradient_norms_every: int = Field(100, ge=0)
     """Interval, in updates of a phase, for logging the gradient norm of each loss term; 0: never."""
     probe: ProbeConfig | None = None
-    """Also logs scores of gradient-based inference while the energy trains; `spen plot gbi` of spen-e2e draws them."""
+    """Also logs scores of gradient-based inference while the energy trains."""
 
     def choose_batch_size(self, examples: int) -> int:
         """Examples in a batch, for a training part of this many examples."""

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import Built, build, check
+from spen_plugins.config.experiment import Built, build, parse_experiment
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
 
@@ -49,12 +49,12 @@ def in_memory(kind: str, parts: Mapping[str, Any], **fields: object) -> sp.Task:
 
 def experiment(config: str | Path | Mapping[str, Any], **arguments: str) -> dict[str, Any]:
     """Returns the table of a checked experiment; the config is a name in `configs`, a path or a table."""
-    return check(evaluate(config, arguments), config, Registry()).table()
+    return parse_experiment(evaluate(config, arguments), config, Registry()).table()
 
 
 def built(config: str | Path | Mapping[str, Any], **arguments: str) -> Built:
     """Returns the objects of an experiment; the config is as in `experiment`."""
-    return build(check(evaluate(config, arguments), config, Registry()))
+    return build(parse_experiment(evaluate(config, arguments), config, Registry()))
 
 
 def trained(config: str | Path | Mapping[str, Any], folder: Path, **arguments: str) -> Path:

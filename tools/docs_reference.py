@@ -13,7 +13,7 @@ import typer
 from spen_plugins.cli import main, run
 from spen_plugins.config import shipped
 from spen_plugins.config.evaluation import evaluate, parameters
-from spen_plugins.config.experiment import check, keys
+from spen_plugins.config.experiment import keys, parse_experiment
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.settings.fields import Field, fields
@@ -67,7 +67,7 @@ def write_configs(registry: Registry) -> str:
     for name, summary in shipped.summaries().items():
         path = shipped.find(Path(name))
         arguments = [(f"`{p.name}`", _format_code(p.default), _format_cell(p.doc)) for p in parameters(path)]
-        key_fields = keys(check(evaluate(path), str(path), registry))
+        key_fields = keys(parse_experiment(evaluate(path), str(path), registry))
         parts += [f"## `{name}`", _escape(summary), _make_table(("argument", "default", ""), arguments)]
         parts += ["Keys by default:", _make_table(("key", "value", "type", ""), map(_make_row, key_fields))]
     return "\n\n".join(parts) + "\n"

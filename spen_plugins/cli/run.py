@@ -190,11 +190,11 @@ def _list_arguments(config: Path, words: list[str]) -> None:
     rows = [[p.name, "required" if p.default is None else p.default, p.doc] for p in choices]
     typer.echo("\n".join(["arguments:" if rows else "arguments: none in this file", *columns(rows, "  "), ""]))
     evaluated = evaluate(config, parse_arguments(words))
-    from spen_plugins.config.experiment import check, keys
+    from spen_plugins.config.experiment import keys, parse_experiment
     from spen_plugins.registry import Registry
 
     try:
-        experiment = check(evaluated, str(config), Registry())
+        experiment = parse_experiment(evaluated, str(config), Registry())
     except PluginError as error:  # another method may need no such plugin
         say(f"note: the keys of this method are not listed. {error}")
         return

@@ -102,8 +102,8 @@ class Built:
     trainer: Trainer
 
 
-def check(config: Mapping[str, Any], source: object, registry: Registry) -> Experiment:
-    """Check a config as far as possible without data."""
+def parse_experiment(config: Mapping[str, Any], source: object, registry: Registry) -> Experiment:
+    """The experiment of a config, checked as far as possible without data."""
     settings = validate(ExperimentConfig, config, "", source)
 
     def parse_node(name: str, shared: Node | None = None) -> Node | None:

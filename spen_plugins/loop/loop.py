@@ -23,7 +23,7 @@ from spen_plugins.loop.mistakes import explain_non_finite
 from spen_plugins.loop.order import plan_epochs
 from spen_plugins.loop.processes import Requests, broadcast_weights, gather, restore_own, split_rows, wait_for_all
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.recipe import ALONE, Callbacks, Recipe
+from spen_plugins.loop.recipe import NO_CALLBACKS, Callbacks, Recipe
 from spen_plugins.loop.torch_modes import attention_kernels, flush_denormals, random_state
 from spen_plugins.trainer import Stage, Update
 
@@ -40,7 +40,7 @@ class Loop:
         folder: RunFolder,
         accelerator: Accelerator,
         reporter: Reporter,
-        callbacks: Callbacks = ALONE,
+        callbacks: Callbacks = NO_CALLBACKS,
     ) -> None:
         self.model, self.task, self.stages, self.config = recipe.model, recipe.task, recipe.stages, recipe.config
         self.seed, self.owned = recipe.seed, recipe.owned
@@ -82,7 +82,7 @@ class Loop:
         ):
             self.run_epoch(stage)
             position.next_epoch()
-            if self.requests.agreed[1]:
+            if self.requests.agreed.checkpoint:
                 self._save()
         wait_for_all(self.accelerator)
         if position.best > -math.inf:
@@ -90,7 +90,7 @@ class Loop:
         next_stages = self.stages[position.stage + 1 : position.stage + 2]
         self.position = position.next_stage(any(stage.goes_on for stage in next_stages))
         self.active = []
-        # The next stage writes other weights, which a state of this stage would take for its best.
+        # The next stage overwrites the weights; this stage's saved state would take those for its own best ones.
         self._save(removes_previous=True)
 
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
@@ -125,8 +125,8 @@ class Loop:
         with use_means(self.active):
             scores, score = self.validate(stage)
             results = gather((score, position.sums, self.requests.is_due()), self.accelerator)
-            (score, *_), position.sums = results[0], ledger.merge_sums([sums for _, sums, _ in results])
-            self.requests.agreed = [0.0, any(is_due for *_, is_due in results)]
+            score, position.sums = results[0][0], ledger.merge_sums([sums for _, sums, _ in results])
+            self.requests.agree(False, any(is_due for *_, is_due in results))
             is_better = score > position.best
             self.check_weights()
             if is_better:
@@ -187,7 +187,7 @@ class Loop:
             update = Update(context, stage, active.phase, loss, active.parameters, owned, examples, run_backward)
             active.phase.gradient(update)
         if self.accelerator.num_processes > 1:
-            self.requests.agreed = active.gradient_sum.add_up(self.requests.poll())
+            self.requests.agree(*active.gradient_sum.add_up(self.requests.poll()))
         # A scaler's first gradients are often infinite; it skips such updates.
         if is_measured and math.isfinite(gradient_norm := active.gradient_norm(self.accelerator.scaler)):
             ledger.add(sums, "gradient_norm", active.phase.name, gradient_norm, 1)
@@ -209,7 +209,7 @@ class Loop:
 
     def validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
         """The task's scores on the validation part, and the score that chooses the epoch."""
-        self.nets.modes.clear()
+        self.nets.modes.clear()  # evaluation changes them
         return validate(self.model, self.task, self.config, stage, self.accelerator.device)
 
     def has_learned(self, stage: Stage, score: float) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -66,11 +66,18 @@ def broadcast_weights(model: Model, accelerator: Accelerator) -> None:
                 distributed.broadcast(parameter.data, 0)
 
 
+class Requested(NamedTuple):
+    """Requests of one process, or of any; numbers, so that they can be sent with gradients."""
+
+    stop: float
+    checkpoint: float
+
+
 class Requests:
     """Requests to stop and to save a checkpoint, on which all processes agree.
 
     Attributes:
-        agreed: for several processes, as of the last update: 1 if any is to stop, and 1 if a checkpoint is due in any.
+        agreed: for several processes, the requests of any, as of the last update.
     """
 
     def __init__(self, callbacks: Callbacks, accelerator: Accelerator) -> None:
@@ -79,17 +86,21 @@ class Requests:
 
     def clear(self) -> None:
         """Start again, after a checkpoint was saved."""
-        self._saved_at, self.agreed = time.monotonic(), [0.0, 0.0]
+        self._saved_at, self.agreed = time.monotonic(), Requested(False, False)
 
     def is_due(self) -> bool:
         """True if it is time for a checkpoint in this process."""
         return time.monotonic() - self._saved_at >= self.callbacks.checkpoint_seconds
 
-    def poll(self) -> list[float]:
-        """The requests of this process."""
-        return [self.callbacks.stop(), self.is_due()]
+    def agree(self, stop: float, checkpoint: float) -> None:
+        """Set the requests of all processes."""
+        self.agreed = Requested(stop, checkpoint)
 
-    def read(self) -> list[float]:
+    def poll(self) -> Requested:
+        """The requests of this process."""
+        return Requested(self.callbacks.stop(), self.is_due())
+
+    def read(self) -> Requested:
         """The requests of all processes."""
         return self.poll() if self._is_alone else self.agreed
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.model import Model
-from spen_plugins.player import is_below, layers_below_top
+from spen_plugins.player import is_in_group, layers_below_top
 from spen_plugins.task import Task
 from spen_plugins.trainer import Phase, Stage, TrainerConfig
 
@@ -104,7 +104,7 @@ def _check_groups(model: Model, phase: Phase, trained_names: Sequence[str]) -> N
     for prefix in phase.player.groups:
         if any(f"{prefix}.".startswith(part) for part in empty_parts):
             continue
-        if not any(is_below(name, prefix) for name in [*trained_names, *frozen_names]):
+        if not any(is_in_group(name, prefix) for name in [*trained_names, *frozen_names]):
             parts = [name.split(".")[1:] for name in trained_names]
             prefixes = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
             raise ConfigError(
@@ -166,4 +166,4 @@ class Callbacks:
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None
 
 
-ALONE = Callbacks()
+NO_CALLBACKS = Callbacks()

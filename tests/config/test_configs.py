@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from spen_plugins.config.evaluation import evaluate, parameters
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.config.shipped import find
 from spen_plugins.data.catalogue import CATALOGUE
 from spen_plugins.errors import ConfigError, PluginError
@@ -49,7 +49,7 @@ USER_FILES = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
 
 def experiment(path: Path, **arguments: str) -> dict:
     """The checked config, complete with its defaults."""
-    return check(evaluate(path, arguments), path, REGISTRY).table()
+    return parse_experiment(evaluate(path, arguments), path, REGISTRY).table()
 
 
 def select_settings(trainer: dict, name: str) -> dict:
@@ -223,11 +223,11 @@ def test_a_method_with_a_missing_plugin(site) -> None:
     """The error names the package to install; the other methods still work."""
     core_registry = Registry([str(site.path)])
     for path, method, plugin in ((MLC, "nce", "seal"), (SRL, "ranking", "seal"), (POS, "compound", "infnet")):
-        check(evaluate(path, {"method": "cross_entropy"}), path, core_registry)
+        parse_experiment(evaluate(path, {"method": "cross_entropy"}), path, core_registry)
         with pytest.raises(
             PluginError, match=rf"the plugin '{plugin}', which is not installed.*pip install spen-{plugin}"
         ):
-            check(evaluate(path, {"method": method}), path, core_registry)
+            parse_experiment(evaluate(path, {"method": method}), path, core_registry)
 
 
 @pytest.mark.parametrize("data", [None, "files"])
@@ -445,7 +445,7 @@ def test_published_data_sets_use_the_threshold_one_half() -> None:
 def check_config(path: Path, **arguments: str) -> dict:
     """The evaluated config, once it has been checked."""
     config = evaluate(path, arguments)
-    check(config, path, REGISTRY)
+    parse_experiment(config, path, REGISTRY)
     return config
 
 

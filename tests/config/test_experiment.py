@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spen_plugins.config.evaluation import evaluate, parse_arguments
-from spen_plugins.config.experiment import build, check, make_task
+from spen_plugins.config.experiment import build, make_task, parse_experiment
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.registry import Registry
 
@@ -126,7 +126,7 @@ def make_config(**changes):
 def test_numbers_out_of_range(table, message):
     config = evaluate("labels", parse_arguments([table]))
     with pytest.raises(ConfigError, match=re.escape(message)):
-        check(config, "my.jsonnet", Registry())
+        parse_experiment(config, "my.jsonnet", Registry())
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,15 @@ def test_numbers_out_of_range(table, message):
 )
 def test_errors_are_raised_before_data_are_read(registry, changes, error, message):
     with pytest.raises(error) as info:
-        check(make_config(**changes), "my.jsonnet", registry)
+        parse_experiment(make_config(**changes), "my.jsonnet", registry)
     assert message in str(info.value)
     assert str(info.value).startswith("my.jsonnet: ")
 
 
 def test_a_checked_config_is_complete_and_checks_again(registry):
-    experiment = check(make_config(energy={"type": "toy.energy", "features": {"type": "toy.features"}}), "x", registry)
+    experiment = parse_experiment(
+        make_config(energy={"type": "toy.energy", "features": {"type": "toy.features"}}), "x", registry
+    )
     table = experiment.table()
     assert table["task"] == {"type": "toy.task", "labels": 3}
     assert table["energy"] == {"type": "toy.energy", "depth": 1, "features": {"type": "toy.features", "width": 5}}
@@ -198,12 +200,12 @@ def test_a_checked_config_is_complete_and_checks_again(registry):
     assert experiment.trainer.config.patience == table["trainer"]["patience"] == 20
     order = ["seed", "task", "features", "inference_net", "energy", "energy_loss", "trainer", "init", "precision"]
     assert list(table) == order
-    assert check(json.loads(json.dumps(table)), "x", registry) == experiment
+    assert parse_experiment(json.loads(json.dumps(table)), "x", registry) == experiment
 
 
 def test_a_null_survives_a_round_trip(registry):
-    experiment = check(make_config(trainer={"type": "toy.game", "patience": None}), "x", registry)
-    restored = check(json.loads(json.dumps(experiment.table())), "x", registry)
+    experiment = parse_experiment(make_config(trainer={"type": "toy.game", "patience": None}), "x", registry)
+    restored = parse_experiment(json.loads(json.dumps(experiment.table())), "x", registry)
     assert restored.trainer.config.patience is None
 
 
@@ -217,26 +219,26 @@ def test_every_table_is_parsed_once(registry, monkeypatch):
 
     monkeypatch.setattr(Registry, "parse", count)
     energy = {"type": "toy.energy", "features": {"type": "toy.features"}}
-    build(check(make_config(energy=energy), "x", registry))
+    build(parse_experiment(make_config(energy=energy), "x", registry))
     tables = ["task", "trainer", "features", "inference_net", "energy", "energy.features", "energy_loss"]
     assert parsed == tables
 
 
 def test_each_net_has_its_own_features(registry):
     energy_table = {"type": "toy.energy", "features": {"type": "toy.features", "width": 9}}
-    built = build(check(make_config(energy=energy_table), "x", registry))
+    built = build(parse_experiment(make_config(energy=energy_table), "x", registry))
     net, energy = built.model.inference_net, built.model.energy
     assert (net.features.output_dim, energy.features.output_dim) == (5, 9)
     assert built.task.indexers == {"width 5": 5, "width 9": 9}
     assert built.model.energy_loss.features is None
-    other_model = build(check(make_config(), "x", registry)).model
+    other_model = build(parse_experiment(make_config(), "x", registry)).model
     assert other_model.energy.features is not other_model.inference_net.features
     assert not torch.equal(other_model.energy.features.layer.weight, other_model.inference_net.features.layer.weight)
 
 
 def test_the_net_starts_the_same_with_any_energy(registry):
     def initial_weights(**changes):
-        net = build(check(make_config(**changes), "x", registry)).model.inference_net
+        net = build(parse_experiment(make_config(**changes), "x", registry)).model.inference_net
         return torch.cat([p.flatten() for p in net.parameters()])
 
     start = initial_weights(seed=3)
@@ -248,7 +250,7 @@ def test_the_net_starts_the_same_with_any_energy(registry):
 
 
 def test_a_restored_task_is_not_loaded(registry):
-    experiment = check(make_config(), "x", registry)
+    experiment = parse_experiment(make_config(), "x", registry)
     task = make_task(experiment)
     task.restore({"labels": 2})
     loads = type(task).loads
@@ -261,5 +263,5 @@ def test_a_restored_task_is_not_loaded(registry):
 
 
 def test_warm_starts_by_net(registry):
-    experiment = check(make_config(init={"energy": "runs/a"}), "x", registry)
+    experiment = parse_experiment(make_config(init={"energy": "runs/a"}), "x", registry)
     assert dict(experiment.init.items()) == {"energy": "runs/a"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import check, make_task
+from spen_plugins.config.experiment import make_task, parse_experiment
 from spen_plugins.data.formats import ARFF, JSON_LINES, LOOKED_AT, PARQUET, read_head, recognise
 from spen_plugins.data.parts.split import read_split, split_file
 from spen_plugins.data.records import CSV, read_json_lines, records
@@ -205,7 +205,7 @@ def test_every_text_config_accepts_the_encoding(tmp_path: Path, config: str, tex
             (tmp_path / part).write_bytes(text.encode(encoding))
         arguments = {"data": str(tmp_path / "train"), "validation": str(tmp_path / "validation")}
         arguments |= {"encoding": encoding} | ({"labels": "a,b"} if config == "labels" else {})
-        task = make_task(check(evaluate(Path(config), arguments), config, Registry()))
+        task = make_task(parse_experiment(evaluate(Path(config), arguments), config, Registry()))
         task.load()
         facts[encoding] = task.facts()
     assert facts["utf-8"] == facts["cp1252"]
@@ -215,7 +215,7 @@ def test_every_text_config_accepts_the_encoding(tmp_path: Path, config: str, tex
 def test_an_encoding_with_an_embedded_corpus_is_rejected() -> None:
     for config in ("texts", "labels", "names"):
         with pytest.raises(ConfigError, match=r"task\.file_encoding: found .cp1252., which has no effect"):
-            make_task(check(evaluate(Path(config), {"encoding": "cp1252"}), config, Registry())).load()
+            make_task(parse_experiment(evaluate(Path(config), {"encoding": "cp1252"}), config, Registry())).load()
 
 
 def test_a_list_of_sentences_in_utf_16(tmp_path: Path) -> None:

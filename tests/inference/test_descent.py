@@ -15,7 +15,7 @@ from spen_plugins.builtin.energies.basic import LinearChain, Local
 from spen_plugins.builtin.losses.basic import Dvn, Ssvm
 from spen_plugins.builtin.nets.basic import Independent
 from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
-from spen_plugins.config.experiment import build, check
+from spen_plugins.config.experiment import build, parse_experiment
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, ProbeConfig, minimise, starts
@@ -349,7 +349,7 @@ SMALL = {"features.hidden": "[16]", "energy.hidden": "8"}
 
 def check_config(net: dict):
     table = experiment("labels", **SMALL, method="dvn")
-    return check({**table, "inference_net": {"type": "gbi", **net}}, "x.jsonnet", Registry())
+    return parse_experiment({**table, "inference_net": {"type": "gbi", **net}}, "x.jsonnet", Registry())
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from spen_plugins.builtin.features.packaged import PACKAGES
 from spen_plugins.cli import main, run
 from spen_plugins.cli.many import evaluate_parts
 from spen_plugins.config.evaluation import evaluate, parse_arguments
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.config.shipped import find
 from spen_plugins.registry import Registry
 from spen_plugins.samples import labels, srl, tagged
@@ -263,7 +263,7 @@ def parse_spen(words: list[str]) -> None:
             Registry().resolve(context.params["kind"], context.params["type_name"])
         if name == "together":
             for table, source in evaluate_parts(context.params["words"]).values():
-                check(table, source, Registry())
+                parse_experiment(table, source, Registry())
         file = context.params.get("file")
         if file is not None and str(file).startswith("examples/"):
             assert (ROOT / file).exists()
@@ -281,7 +281,7 @@ def parse_spen_run(words: list[str]) -> None:
         arguments["method"] = run.parse_methods(arguments.pop("methods"))[-1]
     if "seeds" in arguments:
         arguments["seed"] = str(run.parse_seeds(arguments.pop("seeds"))[0])
-    check(evaluate(path, arguments), path, Registry())
+    parse_experiment(evaluate(path, arguments), path, Registry())
 
 
 # docs/results, whose commands require the data sets.
@@ -332,6 +332,6 @@ def test_commands_of_results_are_checked() -> None:
         elif words[0] == "spen-run":
             params = typer.main.get_command(run.app).make_context("spen-run", words[1:]).params
             path = find(Path(Path(params["config"]).stem))
-            check(evaluate(path, parse_arguments(params["arguments"])), path, Registry())
+            parse_experiment(evaluate(path, parse_arguments(params["arguments"])), path, Registry())
         else:
             assert words[0] in ("python", "make")

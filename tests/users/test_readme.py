@@ -16,7 +16,7 @@ import torch
 import spen_plugins as sp
 from spen_plugins import hookspecs
 from spen_plugins.config.evaluation import evaluate, parse_arguments
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
 from spen_plugins.runs.train import training
@@ -120,7 +120,7 @@ def test_the_plain_script_of_seal_runs_unchanged(capsys: pytest.CaptureFixture) 
 
 def test_the_config_in_the_docs_is_an_experiment() -> None:
     [block] = blocks("docs/configs.md", "json")
-    check(json.loads(block), "docs/configs.md", Registry())
+    parse_experiment(json.loads(block), "docs/configs.md", Registry())
 
 
 def test_links_between_pages_have_targets() -> None:

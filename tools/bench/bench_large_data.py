@@ -117,11 +117,11 @@ def index(options: Any) -> None:
 def built(words: Sequence[str]) -> Any:
     """The parts of a run with a config and arguments."""
     from spen_plugins.config.evaluation import evaluate
-    from spen_plugins.config.experiment import build, check
+    from spen_plugins.config.experiment import build, parse_experiment
     from spen_plugins.registry import Registry
 
     config, *arguments = words
-    return build(check(evaluate(config, dict(word.split("=", 1) for word in arguments)), config, Registry()))
+    return build(parse_experiment(evaluate(config, dict(word.split("=", 1) for word in arguments)), config, Registry()))
 
 
 def race(options: Any) -> None:

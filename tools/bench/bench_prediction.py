@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from spen_plugins.batch import Batch
-from spen_plugins.config.experiment import build, check
+from spen_plugins.config.experiment import build, parse_experiment
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
@@ -54,7 +54,7 @@ def load(word: str, batch_size: int) -> Contestant:
     """The (first) run of a RUN argument."""
     [group] = read_groups([word])
     run = group.runs[0]
-    experiment = check(run.config(), str(run.path), Registry())
+    experiment = parse_experiment(run.config(), str(run.path), Registry())
     built = build(experiment)
     run.load_weights(built.model)
     task, part = built.task, built.task.part("test")

@@ -17,7 +17,7 @@ import time
 import torch
 
 from spen_plugins.config.evaluation import evaluate, parse_arguments
-from spen_plugins.config.experiment import Built, build, check
+from spen_plugins.config.experiment import Built, build, parse_experiment
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.loop.order import plan_epochs
 from spen_plugins.registry import Registry
@@ -71,7 +71,7 @@ def main() -> None:
     contestants = {}
     for reading in ("predicate", "sentence"):
         arguments = parse_arguments([*options.arguments, "method=cross_entropy", f"reading={reading}"])
-        built = build(check(evaluate("roles", arguments), "roles", Registry()))
+        built = build(parse_experiment(evaluate("roles", arguments), "roles", Registry()))
         contestants[reading] = Contestant(built, options.rows)
     for _ in range(options.turns):
         for contestant in contestants.values():

@@ -43,7 +43,7 @@ from rich.table import Table
 
 from spen_plugins.batch import X
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import build, check
+from spen_plugins.config.experiment import build, parse_experiment
 from spen_plugins.loop import evaluation
 from spen_plugins.loop.loop import Loop
 from spen_plugins.loop.progress import Reporter
@@ -63,7 +63,7 @@ class Ours:
 
     def __init__(self, folder: Path, config: str = "labels", stage: int = 0, **arguments: Any) -> None:
         source = CONFIGS / f"{config}.jsonnet"
-        experiment = check(evaluate(source, arguments), str(source), Registry())
+        experiment = parse_experiment(evaluate(source, arguments), str(source), Registry())
         built = build(experiment)
         self.task, config = built.task, built.trainer.config.model_copy(update={"gradient_norms_every": 0})
         self.stage = built.trainer.stages(built.model, built.task)[stage]

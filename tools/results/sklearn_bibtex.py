@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
 
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import check, make_task
+from spen_plugins.config.experiment import make_task, parse_experiment
 from spen_plugins.registry import Registry
 from spen_plugins.sklearn import MultiLabelClassifier
 
@@ -39,7 +39,7 @@ def arrays(task: Any, *parts: str) -> tuple[sparse.csr_matrix, np.ndarray]:
 
 
 def main() -> None:
-    task = make_task(check(evaluate("labels", {"data": "bibtex"}), "labels", Registry()))
+    task = make_task(parse_experiment(evaluate("labels", {"data": "bibtex"}), "labels", Registry()))
     task.load()
     (X, Y), (X_test, Y_test) = arrays(task, "train", "validation"), arrays(task, "test")
     for model in MODELS:

@@ -269,11 +269,11 @@ def logistic_regression(case: Case, folder: Path, seed: int) -> float:
     from sklearn.multiclass import OneVsRestClassifier
 
     from spen_plugins.config.evaluation import evaluate, parse_arguments
-    from spen_plugins.config.experiment import check, make_task
+    from spen_plugins.config.experiment import make_task, parse_experiment
     from spen_plugins.registry import Registry
 
     words = _list_words(case, folder, seed, ())[1:]
-    task = make_task(check(evaluate(case.config, parse_arguments(words)), case.config, Registry()))
+    task = make_task(parse_experiment(evaluate(case.config, parse_arguments(words)), case.config, Registry()))
     task.load()
     x, y = {}, {}
     for part in ("train", "validation", "test"):

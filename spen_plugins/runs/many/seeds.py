@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import is_free, save_json
@@ -133,7 +133,7 @@ class Outcome:
     choice: Choice | None
     failures: dict[str, str]
 
-    def check(self) -> None:
+    def parse_experiment(self) -> None:
         """Raise a RunError if a method failed."""
         if self.failures:
             head = f"chosen among {', '.join(self.finished_methods)}; failed: {', '.join(self.failures)}."
@@ -172,7 +172,7 @@ def run_many(
         )
     registry = Registry()
     for method in filter(None, methods):
-        check(configs(method, seeds[0]), f"{source}, method={method}", registry)
+        parse_experiment(configs(method, seeds[0]), f"{source}, method={method}", registry)
     with begin(out):
         plan(out, configs, methods, seeds, source)
         _print_earlier_seeds(out, methods, seeds, options)

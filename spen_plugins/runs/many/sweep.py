@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
 from spen_plugins.files import save_json
 from spen_plugins.files.lock import locked
@@ -109,7 +109,7 @@ def check_space(search: Sweep, space: Space) -> int:
     registry, first_point, epochs = Registry(), pick_first(space), 1
     points = [first_point, *({**first_point, name: end} for name, d in space.items() for end in d.ends()[1:])]
     for point in points:
-        trainer = check(search.evaluate(point), search.config, registry).trainer
+        trainer = parse_experiment(search.evaluate(point), search.config, registry).trainer
         epochs = max(epochs, trainer.config.epochs)
     return epochs
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from accelerate import Accelerator
 
-from spen_plugins.config.experiment import Built, Experiment, check
+from spen_plugins.config.experiment import Built, Experiment, parse_experiment
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
@@ -54,7 +54,7 @@ def run(
     """
     registry = Registry()
     _check_names(list(configs))
-    experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
+    experiments = {name: parse_experiment(dict(config), source, registry) for name, (config, source) in configs.items()}
     RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
     accelerator = _make_accelerator(experiments, options.device)
     components = {name: build_first(experiment) for name, experiment in experiments.items()}
@@ -64,7 +64,7 @@ def run(
         for name, experiment in experiments.items():
             RunFolder.create(folders[name].path, experiment.table())
             describe(folders[name], experiment, components[name], accelerator, registry, configs[name][1])
-        return _train(parts, folders, out, options, False)
+        return _train(parts, folders, out, options, resume=False)
 
 
 def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
@@ -81,7 +81,8 @@ def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
                 RunFolder.create(folder.path, tables[name])
             RunFolder.open(folder.path)
         experiments = {
-            name: check(folder.config(), str(folder.path / "config.json"), registry) for name, folder in folders.items()
+            name: parse_experiment(folder.config(), str(folder.path / "config.json"), registry)
+            for name, folder in folders.items()
         }
         recorded_device = next(iter(folders.values())).environment().get("device")
         accelerator = _make_accelerator(experiments, options.device or recorded_device)
@@ -90,7 +91,7 @@ def resume(out: Path, options: RunOptions = DEFAULTS) -> list[Path]:
             name: build_again(experiment, folders[name], accelerator, registry, console)
             for name, experiment in experiments.items()
         }
-        return _train(_make_ready(experiments, components, accelerator), folders, out, options, True)
+        return _train(_make_ready(experiments, components, accelerator), folders, out, options, resume=True)
 
 
 def share_encoder(components: Mapping[str, Built]) -> None:

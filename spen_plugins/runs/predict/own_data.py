@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from spen_plugins.config.experiment import Experiment, check, make_task
+from spen_plugins.config.experiment import Experiment, make_task, parse_experiment
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder.folder import RunFolder
@@ -19,7 +19,7 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
     Raises:
         ConfigError, DataError: the data are missing, or have changed since training.
     """
-    experiment = check(run.config(), str(run.path / "config.json"), registry)
+    experiment = parse_experiment(run.config(), str(run.path / "config.json"), registry)
     try:
         return load_own_data(experiment, run, "Train again")
     except RunError as error:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from spen_plugins.batch import Batch
-from spen_plugins.config.experiment import build, check, make_task
+from spen_plugins.config.experiment import build, make_task, parse_experiment
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.loop.checkpoint import translate_damage
@@ -55,7 +55,7 @@ class Predictor:
     ) -> None:
         registry = registry or Registry()
         self.folder, self.records = folder, folder.records()
-        self.experiment = check(folder.config(), str(folder.path / "config.json"), registry)
+        self.experiment = parse_experiment(folder.config(), str(folder.path / "config.json"), registry)
         self.task = make_task(self.experiment)
         with translate_damage(f"{folder.path / 'vocabulary.json'} is damaged"):
             self.task.restore(folder.facts())

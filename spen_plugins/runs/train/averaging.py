@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from spen_plugins.batch import Batch
-from spen_plugins.config.experiment import Built, Experiment, check
+from spen_plugins.config.experiment import Built, Experiment, parse_experiment
 from spen_plugins.config.node import make
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import save_text, to_json
@@ -92,12 +92,12 @@ def open_members(runs: Sequence[Path], settings: Mapping[str, Any] | None = None
     for name, run in zip(name_runs(runs), runs, strict=True):
         folder = open_finished(run)
         config, source = folder.config(), str(folder.path / "config.json")
-        experiment = check(config, source, registry)
+        experiment = parse_experiment(config, source, registry)
         # The command line's defaults don't apply to a task without a choice of decoders.
         if settings and (issubclass(experiment.task.cls, FitsDecoder) or {*settings.values()} != {"validation"}):
             check_decodes(run, experiment)
             decoder_settings = pick_known(experiment.task.cls.Config, settings, str(run))
-            experiment = check({**config, "task": {**config["task"], **decoder_settings}}, source, registry)
+            experiment = parse_experiment({**config, "task": {**config["task"], **decoder_settings}}, source, registry)
         check_alone(experiment.inference_net.cls, str(run))
         members.append(Member(name, folder, experiment))
     for other in members[1:]:
@@ -200,7 +200,7 @@ def write_mean(
         "inference_net": {"type": "mean", "nets": nets},
         "trainer": make_untrained(first.experiment),
     }
-    experiment = check(config, f"the mean of {len(members)} runs", Registry())
+    experiment = parse_experiment(config, f"the mean of {len(members)} runs", Registry())
     net = experiment.inference_net.cls(
         experiment.inference_net.config, task, None, nets={member.name: member.make_net(task) for member in members}
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from spen_plugins.config.experiment import Built, Experiment, build, check
+from spen_plugins.config.experiment import Built, Experiment, build, parse_experiment
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import writing_folder
@@ -50,7 +50,7 @@ def decode(
     """
     source, registry = open_finished(run, mean=True), Registry()
     config = source.config()
-    experiment = check(config, str(run / "config.json"), registry)
+    experiment = parse_experiment(config, str(run / "config.json"), registry)
     check_decodes(run, experiment)
     net = experiment.inference_net
     if net.cls.chooses:
@@ -129,7 +129,8 @@ def _write_run(
     """Write a run folder with another config, a run's weights by their names in that config, and its scores; `notes`
     are added to its environment."""
     run = source.path
-    experiment = check(config, f"spen decode {run}", Registry())  # errors are in this config, not in the run's own
+    # Errors are in this config, not in the run's own.
+    experiment = parse_experiment(config, f"spen decode {run}", Registry())
     RunFolder.check_free(out, INSTEAD)
     task = load_own_data(experiment, source, "Train again")
     components = build(experiment, task, source.assets)

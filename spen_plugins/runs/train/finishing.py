@@ -26,7 +26,7 @@ def finish(
     accelerator: Accelerator,
     console: Console,
     test: bool,
-    predictor: Constant,
+    constant: Constant,
     trained: bool = True,
 ) -> None:
     """Score the model, write and print its scores and those of a constant predictor, and warn if it is no better."""
@@ -40,15 +40,17 @@ def finish(
             folder.save_ratios(ratios[last], last, ratios["validation"] if last != "validation" else None)
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
-        constant = predictor.scores(list(scores))
+        constant_scores = constant.scores(list(scores))
         notes = {**protocol(folder, components.model, task), **components.trainer.protocol()}
-        if constant:
-            notes["constant_predictor"] = {"score": task.selection, **constant}
+        if constant_scores:
+            notes["constant_predictor"] = {"score": task.selection, **constant_scores}
         folder.write("metrics.json", {**scores, "protocol": notes})
         print_scores(console, folder)
-        if trained and test and constant and not console.quiet:
+        if trained and test and constant_scores and not console.quiet:
             batch_size = components.trainer.config.evaluated_at_once
-            _warn_if_nothing_learned(task, batch_size, scores["validation"][task.selection], constant["validation"])
+            _warn_if_nothing_learned(
+                task, batch_size, scores["validation"][task.selection], constant_scores["validation"]
+            )
 
 
 def _warn_if_nothing_learned(task: Task, batch_size: int, score: float, constant: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from accelerate import Accelerator
 
-from spen_plugins.config.experiment import Built, check
+from spen_plugins.config.experiment import Built, parse_experiment
 from spen_plugins.console import Console
 from spen_plugins.data.parts.rules import TakesRules
 from spen_plugins.errors import ConfigError
@@ -60,7 +60,7 @@ def run(
         own_data: the examples, if the config's task has them in memory; None: the task loads its files.
     """
     registry = Registry()
-    experiment = add_teachers(check(dict(config), source, registry), registry)
+    experiment = add_teachers(parse_experiment(dict(config), source, registry), registry)
     accelerator = make_accelerator(experiment.precision, options.device)
     components = build_first(experiment, own_data)
     ready = make_ready(experiment, components, accelerator)
@@ -73,7 +73,7 @@ def run(
             RunFolder.create(folder.path, experiment.table())
             describe(folder, experiment, components, accelerator, registry, source)
         wait_for_all(accelerator)
-        return _train(ready, folder, options, False, test, after_epoch, notes)
+        return _train(ready, folder, options, resume=False, test=test, after_epoch=after_epoch, notes=notes)
 
 
 def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
@@ -88,7 +88,7 @@ def resume(path: Path, options: RunOptions = DEFAULTS) -> Path:
             f"{path} is a part of spen together; resume with: spen together {quote(str(path.parent))} --resume"
         )
     registry = Registry()
-    experiment = check(folder.config(), str(path / "config.json"), registry)
+    experiment = parse_experiment(folder.config(), str(path / "config.json"), registry)
     accelerator = make_accelerator(experiment.precision, options.device or folder.environment().get("device"))
     with _hold(folder, accelerator):
         components = build_again(experiment, folder, accelerator, registry, console)

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from spen_plugins.config.experiment import Experiment, check
+from spen_plugins.config.experiment import Experiment, parse_experiment
 from spen_plugins.config.node import parse
 from spen_plugins.errors import ConfigError
 from spen_plugins.inference_net import check_alone
@@ -36,7 +36,7 @@ def add_teachers(experiment: Experiment, registry: Registry) -> Experiment:
     nets = {}
     for name, run in zip(name_runs([run.path for run in runs]), runs, strict=True):
         source = str(run.path / "config.json")
-        teacher = check(run.config(), source, registry)
+        teacher = parse_experiment(run.config(), source, registry)
         node, task, expected = teacher.inference_net, teacher.task.type, experiment.task.type
         if task != expected:
             raise ConfigError(

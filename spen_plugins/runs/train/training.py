@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.config.evaluation import evaluate, parameters
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import restore_settings
@@ -91,7 +91,7 @@ def _write_argument(name: str, value: Any) -> str:
 
 def _mark_in_memory(config: dict[str, Any], source: str) -> dict[str, Any]:
     """The config, marked as one whose task gets its examples in Python."""
-    task = check(config, source, Registry()).task
+    task = parse_experiment(config, source, Registry()).task
     if not issubclass(task.cls, TakesExamples):
         raise ConfigError(
             f"task {task.type!r} reads only files; examples in Python require a task like multilabel, text or tagging"

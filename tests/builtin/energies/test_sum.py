@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spen_plugins.builtin.energies.basic import LinearChain, Local, Sum
-from spen_plugins.config.experiment import build, check
+from spen_plugins.config.experiment import build, parse_experiment
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_energy
@@ -83,7 +83,7 @@ def test_a_config_sets_terms_and_their_features():
         "trainer": {"type": "cross_entropy"},
     }
     registry = Registry()
-    experiment = check(config, "test", registry)
+    experiment = parse_experiment(config, "test", registry)
     assert experiment.table()["energy"]["terms"]["words"]["features"]["hidden"] == 200  # complete, with defaults
     components = build(experiment)
     energy = components.model.energy
@@ -95,9 +95,9 @@ def test_a_config_sets_terms_and_their_features():
     assert energy.at(batch.x)(batch.gold).shape == (3, 1)
     config["energy"]["terms"]["chain"]["featurs"] = {}
     with pytest.raises(ConfigError, match=r"energy\.terms\.chain\.featurs"):
-        check(config, "test", registry)
+        parse_experiment(config, "test", registry)
     config["energy"]["terms"] = {"a.b": {"type": "linear_chain"}}
     with pytest.raises(
         ConfigError, match=r"energy\.terms: found .*; expected tables of kind energy, under names without a dot"
     ):
-        check(config, "test", registry)
+        parse_experiment(config, "test", registry)

@@ -7,7 +7,7 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.builtin.nets.basic import Mean
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyLabels
@@ -59,7 +59,7 @@ def test_nets_that_cannot_be_part_of_a_mean(nets, message) -> None:
 def test_a_whole_table_has_the_experiments_features() -> None:
     nets = {name: {"type": "independent"} for name in "ab"}
     config = {**CONFIG, "features": NETS["a"]["features"], "inference_net": {"type": "mean", "nets": nets}}
-    node = check(config, "test", Registry()).inference_net
+    node = parse_experiment(config, "test", Registry()).inference_net
     assert "features" not in node.table()["nets"]["a"]
     assert node.table(with_features=True)["nets"]["a"]["features"]["hidden"] == [3]
 

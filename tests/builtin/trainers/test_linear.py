@@ -15,7 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import build, check
+from spen_plugins.config.experiment import build, parse_experiment
 from tests.loaded import built, in_memory, trained
 
 build_linear = partial(built, method="linear")
@@ -116,7 +116,9 @@ def test_weights_of_examples_work_as_in_scikit_learn() -> None:
     y = (x @ rng.normal(size=(4, 2)) > 0).astype(int)
     table = evaluate("labels", {"method": "linear", "trainer.c": "[1]"})
     task = in_memory("multilabel", {"train": (x, y, weights), "validation": (x, y)})
-    experiment = build(check(table | {"task": {"type": "multilabel", "in_memory": True}}, "test", sp.Registry()), task)
+    experiment = build(
+        parse_experiment(table | {"task": {"type": "multilabel", "in_memory": True}}, "test", sp.Registry()), task
+    )
     experiment.trainer.stages(experiment.model, task)[0].start(experiment.model)
     batch = task.collate(task.part("train"))
     scaled = batch.x.inputs["vector"].double().numpy()

@@ -15,7 +15,7 @@ from transformers import BertTokenizerFast, PreTrainedTokenizerFast
 import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.data.texts.words import LONGEST, words_of
 from tests.loaded import ROOT, loaded
 
@@ -176,7 +176,7 @@ def test_every_piece_of_a_long_text_without_blanks_counts(tmp_path: Path) -> Non
 def test_new_runs_of_pretrained_encoders_read_between_blanks(tmp_path: Path) -> None:
     def load_config(**arguments: Any) -> dict[str, Any]:
         evaluated = evaluate(CONFIG, arguments)
-        return check(evaluated, CONFIG, sp.Registry()).task.config
+        return parse_experiment(evaluated, CONFIG, sp.Registry()).task.config
 
     table = '{"type": "transformer", "model": "minilm"}'
     assert load_config(encoder="minilm").words == load_config(encoder=table).words == "blanks"

@@ -62,16 +62,16 @@ def find_text_columns(path: Path, layout: Layout) -> Columns | None:
         return _align([item for _, item in read_json_lines(path, "{}", dict)], None)
     if file_format in (None, FASTTEXT, LIBMULTILABEL):
         return None
-    columns, records = open_columns(path, file_format, layout, None)
-    rows = [cells for _, cells in records]
+    columns, file_rows = open_columns(path, file_format, layout, None)
+    rows = [cells for _, cells in file_rows]
     return columns.names or ["text" if n == columns.text else f"column_{n + 1}" for n in range(len(rows[0]))], rows
 
 
 def _read_shards(path: Path) -> Columns:
     rows: list[dict[str, Any]] = []
     for shard in shards(path):
-        names, *records = [cells for _, cells in file_records(shard, PARQUET, "")]
-        rows += [dict(zip(names, cells, strict=True)) for cells in records]
+        names, *shard_rows = [cells for _, cells in file_records(shard, PARQUET, "")]
+        rows += [dict(zip(names, cells, strict=True)) for cells in shard_rows]
     return _align(rows, "")
 
 

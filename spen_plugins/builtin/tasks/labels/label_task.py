@@ -224,7 +224,7 @@ class LabelTask(LabelParts, FitsDecoder, ListsLabels, NamesColumns, Calibrated, 
 
     def _list_columns(self, examples: Sequence[Any]) -> Columns:
         """Columns beside the predictions of examples: the columns of the last file read, if they have names."""
-        return (None if self._source is None else self._read_own_columns(self._source)) or ([], [[] for _ in examples])
+        return (self._source and self._read_own_columns(self._source)) or ([], [[] for _ in examples])
 
     def protocol(self) -> dict[str, Any]:
         definitions = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}

@@ -19,7 +19,7 @@ from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_ha
 from spen_plugins.builtin.tasks.labels.label_parts import find_text_columns
 from spen_plugins.builtin.tasks.labels.reuters_parts import read_reuters, shared_topics
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.experiment import check
+from spen_plugins.config.experiment import parse_experiment
 from spen_plugins.data.tables.label_columns import read_names
 from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
@@ -467,7 +467,7 @@ def test_networks_reject_other_inputs():
 def test_every_data_set_with_every_method_is_an_experiment(data, method):
     file_settings = {"validation": "v.tsv", "test": "t.tsv", "labels": "n.txt"} if data == "mine.tsv" else {}
     config = evaluate(CONFIG, {"data": data, "method": method, **file_settings})
-    check(config, CONFIG, sp.Registry())
+    parse_experiment(config, CONFIG, sp.Registry())
     assert ("energy" in config) == (method != "cross_entropy")
     if data == "mine.tsv":
         assert config["task"] == {
