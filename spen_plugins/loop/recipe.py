@@ -58,8 +58,8 @@ def _check_prefixes(model: Model, stage: Stage, claims: Mapping[str, Sequence[st
                 )
 
 
-def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
-    """Check that all stages can run on a model: names, epochs, owners of parameters, and settings of their rates."""
+def assign_stages(model: Model, stages: Sequence[Stage]) -> Owned:
+    """The parameters that each phase of each stage trains, once names, epochs and rates are checked."""
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
         raise ConfigError(f"found the stages {', '.join(names)}; expected different names")
@@ -141,7 +141,7 @@ class Recipe:
     owned: Owned = field(init=False)
 
     def __post_init__(self) -> None:
-        self.owned = check_stages(self.model, self.stages)
+        self.owned = assign_stages(self.model, self.stages)
         if not len(self.task.part("train")):
             raise ConfigError("the task has no training examples")
         if not len(self.task.part("validation")):

@@ -17,7 +17,7 @@ from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop.active import ActivePhase, planned_updates
 from spen_plugins.loop.loop import Loop
-from spen_plugins.loop.recipe import check_stages
+from spen_plugins.loop.recipe import assign_stages
 from spen_plugins.runs.folder.folder import RunFolder
 from tests.loop.test_loop import ToyTask, check_resuming, energy_phase, make_loop, model_for, net_phase
 
@@ -131,7 +131,7 @@ def test_lower_layers_have_lower_rates() -> None:
 def test_layer_decay_without_layers_is_a_config_error(task: ToyTask) -> None:
     stage = sp.Stage("s", (net_phase(sp.Player(layer_decay=0.9)),), 1, frozen=("energy",))
     with pytest.raises(ConfigError, match=r"phase 'net'.*layer_decay=0\.9 but trains no encoder layers"):
-        check_stages(model_for(task), [stage])
+        assign_stages(model_for(task), [stage])
 
 
 def test_updates_follow_the_rates_of_their_groups_and_the_schedule(task: ToyTask, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_plateau_lowers_the_rate_that_a_warm_up_reaches() -> None:
 def test_a_prefix_that_matches_no_parameter_is_an_error(task: ToyTask, groups: dict, message: str) -> None:
     stage = sp.Stage("s", (net_phase(sp.Player(groups=groups)), energy_phase()), 1)
     with pytest.raises(ConfigError, match=message):
-        check_stages(model_for(task), [stage])
+        assign_stages(model_for(task), [stage])
 
 
 def test_a_prefix_may_match_frozen_parameters(task: ToyTask) -> None:
@@ -240,10 +240,10 @@ def test_a_prefix_may_match_frozen_parameters(task: ToyTask) -> None:
     stage = sp.Stage("s", (net_phase(sp.Player(groups={"*": 20.0, "linear.bias": 1.0})), energy_phase()), 1)
     model = model_for(task)
     model.inference_net.linear.bias.requires_grad_(False)
-    check_stages(model, [stage])
+    assign_stages(model, [stage])
     stage = sp.Stage("s", (net_phase(sp.Player(groups={"*": 20.0, "linear.bais": 1.0})), energy_phase()), 1)
     with pytest.raises(ConfigError, match=r"'linear\.bais'"):
-        check_stages(model, [stage])
+        assign_stages(model, [stage])
 
 
 def test_a_prefix_may_match_a_module_without_parameters(task: ToyTask) -> None:
@@ -251,9 +251,9 @@ def test_a_prefix_may_match_a_module_without_parameters(task: ToyTask) -> None:
     model = model_for(task)
     model.inference_net.features = torch.nn.Dropout()
     for name in ("features", "features.reader"):
-        check_stages(model, [sp.Stage("s", (net_phase(sp.Player(groups={name: 0.1})), energy_phase()), 1)])
+        assign_stages(model, [sp.Stage("s", (net_phase(sp.Player(groups={name: 0.1})), energy_phase()), 1)])
     with pytest.raises(ConfigError, match="'feature'"):
-        check_stages(model, [sp.Stage("s", (net_phase(sp.Player(groups={"feature": 0.1})), energy_phase()), 1)])
+        assign_stages(model, [sp.Stage("s", (net_phase(sp.Player(groups={"feature": 0.1})), energy_phase()), 1)])
 
 
 def test_a_shared_parameter_has_one_rate(task: ToyTask) -> None:
@@ -263,9 +263,9 @@ def test_a_shared_parameter_has_one_rate(task: ToyTask) -> None:
     with pytest.raises(
         ConfigError, match=r"two rates for .*: inference_net\.linear\.weight x1, inference_net\.tied\.weight"
     ):
-        check_stages(model, [stage])
+        assign_stages(model, [stage])
     player = sp.Player(groups={"tied": 0.1, "linear": 0.1})
-    check_stages(model, [sp.Stage("s", (net_phase(player), energy_phase()), 1)])
+    assign_stages(model, [sp.Stage("s", (net_phase(player), energy_phase()), 1)])
 
 
 def test_a_prefix_may_match_parameters_trained_in_another_stage(task: ToyTask) -> None:
@@ -275,9 +275,9 @@ def test_a_prefix_may_match_parameters_trained_in_another_stage(task: ToyTask) -
         sp.Stage("first", (first,), 1, frozen=("energy", "inference_net.linear.bias")),
         sp.Stage("second", (net_phase(player),), 1, frozen=("energy",)),
     ]
-    check_stages(model_for(task), stages)
+    assign_stages(model_for(task), stages)
     with pytest.raises(ConfigError, match=r"phase 'weights'.*'linear\.bias'"):
-        check_stages(model_for(task), stages[:1])
+        assign_stages(model_for(task), stages[:1])
 
 
 def test_a_resumed_run_continues_with_its_rates(task: ToyTask, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from spen_plugins.config.node import Node, make
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
 from spen_plugins.loop.mistakes import rehearse, translate_mistakes
-from spen_plugins.loop.recipe import Recipe, check_stages
+from spen_plugins.loop.recipe import Recipe, assign_stages
 from spen_plugins.loop.torch_modes import random_state
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
@@ -91,8 +91,8 @@ def test_stages_that_train_nothing_or_share_a_name(toy: ToyTask, stages: Any, me
     model = model_for(toy)
     phases = (energy_phase(), net_phase())
     with pytest.raises(ConfigError, match=message):
-        check_stages(model, [sp.Stage(name, phases, epochs) for name, epochs in stages])
-    check_stages(model, [sp.Stage("a", phases, 0), sp.Stage("b", phases, 1)])
+        assign_stages(model, [sp.Stage(name, phases, epochs) for name, epochs in stages])
+    assign_stages(model, [sp.Stage("a", phases, 0), sp.Stage("b", phases, 1)])
 
 
 @pytest.mark.parametrize("field", ["type", "features", "net"])
