@@ -133,7 +133,7 @@ class Outcome:
     choice: Choice | None
     failures: dict[str, str]
 
-    def parse_experiment(self) -> None:
+    def check(self) -> None:
         """Raise a RunError if a method failed."""
         if self.failures:
             head = f"chosen among {', '.join(self.finished_methods)}; failed: {', '.join(self.failures)}."
