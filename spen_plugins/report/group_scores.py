@@ -128,70 +128,107 @@ class Difference:
     seeds_and_examples: Interval | None = None
 
 
+class _Notes:
+    """Notes on differences that are missing or over some of the seeds."""
+
+    def __init__(self) -> None:
+        self.other_examples: list[str] = []
+        self.some_seeds: list[str] = []
+        self.no_seed: list[str] = []
+        self.unsampled_labels: dict[str, None] = {}  # ordered
+
+    def summarise(self) -> list[str]:
+        """All notes, with one in place of several of a kind."""
+        summary = "differences between rows with different seeds are over the seeds that both have"
+        no_seed_summary = f"{len(self.no_seed)} pairs of rows share no seed: no difference between them"
+        notes = [
+            *self.other_examples,
+            *(self.some_seeds if len(self.some_seeds) < 2 else [summary]),
+            *(self.no_seed if len(self.no_seed) < 2 else [no_seed_summary]),
+        ]
+        if self.unsampled_labels:
+            notes.append(
+                "no bootstrap over examples, which requires a score that is a ratio of sums (macro F1 is none) and "
+                f"examples.safetensors of this part; missing in: {'; '.join(self.unsampled_labels)}"
+            )
+        return notes
+
+
 def compare_resampled(
     groups: Sequence[GroupScores], selection: str, baselines: Sequence[str], resample: bool = True
 ) -> tuple[dict[str, dict[str, Difference | None]], list[str]]:
     """Differences between each group and each baseline, None for itself or without a shared seed; and notes on missing
     differences and on those over some of the seeds. A mean of runs is compared with each seed. Runs on the same
     examples are resampled together, once; set `resample` to false if the examples' ratios are of other scores."""
-    notes: list[str] = []
-    caveats: list[str] = []
-    seedless_notes: list[str] = []
-    unsampled_labels: dict[str, None] = {}
-    samples: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
-    pools: dict[Any, list[tuple[str, int]]] = {}
+    notes = _Notes()
+    samples = _resample(groups) if resample else {}
     by_label = {group.label: group for group in groups}
-    for group in groups if resample else ():
-        for seed, (numerator, _) in group.ratios.items():
-            source = _identify_examples(group.runs[seed], group.part)
-            pools.setdefault((source, len(numerator)), []).append((group.label, seed))
-    for pool, members in pools.items():
-        tables = [by_label[label].ratios[seed] for label, seed in members]
-        numerators, denominators = (np.stack(arrays) for arrays in zip(*tables, strict=True))
-        for member, column in zip(members, resampled_scores(numerators, denominators, RESAMPLES).T, strict=True):
-            samples[member] = (pool, column)
-
-    def find_difference(label: str, baseline: str) -> Difference | None:
-        scores, baseline_scores = (by_label[name].values(selection) for name in (label, baseline))
-        if by_label[label].is_mean or by_label[baseline].is_mean:
-            seed_pairs = [(seed, baseline_seed) for seed in scores for baseline_seed in baseline_scores]
-        else:
-            seed_pairs = [(seed, seed) for seed in sorted(scores.keys() & baseline_scores.keys())]
-            if seed_pairs and scores.keys() != baseline_scores.keys():
-                seeds = f"seed{'s' if len(seed_pairs) > 1 else ''} {', '.join(str(seed) for seed, _ in seed_pairs)}"
-                caveats.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
-        if not seed_pairs:
-            seedless_notes.append(f"{label} and {baseline} share no seed: no difference")
-            return None
-        over_seeds = estimate([scores[seed] - baseline_scores[baseline_seed] for seed, baseline_seed in seed_pairs])
-        keys = [((label, seed), (baseline, baseline_seed)) for seed, baseline_seed in seed_pairs]
-        missing_labels = [key[0] for key in chain(*keys) if key not in samples]
-        unsampled_labels.update(dict.fromkeys(missing_labels))
-        pairs = [] if missing_labels else [(samples[key], samples[baseline_key]) for key, baseline_key in keys]
-        if any(pool != baseline_pool for (pool, _), (baseline_pool, _) in pairs):
-            notes.append(
-                f"{label} and {baseline}: no bootstrap, as their examples may differ: they are from other files, "
-                "another split, or another number"
-            )
-            pairs = []
-        if not pairs:
-            return Difference(over_seeds, None)
-        differences = np.stack([sample - reference for (_, sample), (_, reference) in pairs], axis=1)
-        joint = compute_joint_interval(differences) if len(pairs) > 1 else None
-        return Difference(over_seeds, interval(differences.mean(1)), joint)
-
     differences = {
-        label: {name: None if name == label else find_difference(label, name) for name in baselines}
-        for label in by_label
+        group.label: {
+            name: None if name == group.label else _find_difference(group, by_label[name], selection, samples, notes)
+            for name in baselines
+        }
+        for group in groups
     }
-    summary = "differences between rows with different seeds are over the seeds that both have"
-    notes += caveats if len(caveats) < 2 else [summary]
-    seedless_summary = f"{len(seedless_notes)} pairs of rows share no seed: no difference between them"
-    notes += seedless_notes if len(seedless_notes) < 2 else [seedless_summary]
-    if unsampled_labels and resample:
-        labels = "; ".join(unsampled_labels)
-        notes.append(
-            "no bootstrap over examples, which requires a score that is a ratio of sums (macro F1 is none) and "
-            f"examples.safetensors of this part; missing in: {labels}"
+    if not resample:
+        notes.unsampled_labels.clear()
+    return differences, notes.summarise()
+
+
+Samples = dict[tuple[str, int], tuple[Any, np.ndarray]]
+"""For each label and seed, the pool of runs on the same examples, and the scores of its resamples."""
+
+
+def _resample(groups: Sequence[GroupScores]) -> Samples:
+    pools: dict[Any, dict[tuple[str, int], tuple[np.ndarray, np.ndarray]]] = {}
+    for group in groups:
+        for seed, ratios in group.ratios.items():
+            pool = _identify_examples(group.runs[seed], group.part), len(ratios[0])
+            pools.setdefault(pool, {})[group.label, seed] = ratios
+    samples: Samples = {}
+    for pool, members in pools.items():
+        numerators, denominators = (np.stack(arrays) for arrays in zip(*members.values(), strict=True))
+        scores = resampled_scores(numerators, denominators, RESAMPLES).T
+        samples |= {member: (pool, column) for member, column in zip(members, scores, strict=True)}
+    return samples
+
+
+def _pair_seeds(group: GroupScores, baseline: GroupScores, selection: str, notes: _Notes) -> list[tuple[int, int]]:
+    """The seeds that both have, or each seed with the mean of runs."""
+    seeds, baseline_seeds = group.values(selection).keys(), baseline.values(selection).keys()
+    if group.is_mean or baseline.is_mean:
+        pairs = [(seed, baseline_seed) for seed in seeds for baseline_seed in baseline_seeds]
+    else:
+        pairs = [(seed, seed) for seed in sorted(seeds & baseline_seeds)]
+        if pairs and seeds != baseline_seeds:
+            listing = f"seed{'s' if len(pairs) > 1 else ''} {', '.join(str(seed) for seed, _ in pairs)}"
+            notes.some_seeds.append(
+                f"{group.label} and {baseline.label} don't have the same seeds; their difference is over {listing}"
+            )
+    if not pairs:
+        notes.no_seed.append(f"{group.label} and {baseline.label} share no seed: no difference")
+    return pairs
+
+
+def _find_difference(
+    group: GroupScores, baseline: GroupScores, selection: str, samples: Samples, notes: _Notes
+) -> Difference | None:
+    seed_pairs = _pair_seeds(group, baseline, selection, notes)
+    if not seed_pairs:
+        return None
+    scores, baseline_scores = group.values(selection), baseline.values(selection)
+    over_seeds = estimate([scores[seed] - baseline_scores[baseline_seed] for seed, baseline_seed in seed_pairs])
+    keys = [((group.label, seed), (baseline.label, baseline_seed)) for seed, baseline_seed in seed_pairs]
+    if missing_labels := [label for label, seed in chain(*keys) if (label, seed) not in samples]:
+        notes.unsampled_labels.update(dict.fromkeys(missing_labels))
+        return Difference(over_seeds, None)
+    pairs = [(samples[key], samples[baseline_key]) for key, baseline_key in keys]
+    if any(pool != baseline_pool for (pool, _), (baseline_pool, _) in pairs):
+        notes.other_examples.append(
+            f"{group.label} and {baseline.label}: no bootstrap, as their examples may differ: they are from other "
+            "files, another split, or another number"
         )
-    return differences, notes
+        return Difference(over_seeds, None)
+    differences = np.stack([sample - reference for (_, sample), (_, reference) in pairs], axis=1)
+    joint = compute_joint_interval(differences) if len(pairs) > 1 else None
+    return Difference(over_seeds, interval(differences.mean(1)), joint)
