@@ -63,21 +63,8 @@ class TextParts(LabelTask):
     def _finish(self) -> None:
         """Checks the parts, and sets the facts about their words and labels."""
         self._notes.append(self._name_labels())
-        names = self.space.labels
-        joined_name = next(filter(None, (joined_label(names, {*names}, separator) for separator in ";|")), None)
-        if joined_name is not None and self.config.separator is None:
-            self._notes.append(f"warning: label {joined_name!r} consists of other labels; pass one list item per label")
-        folded = {name.lower(): name for name in names}
-        if twin := next((name for name in names if folded[name.lower()] != name), None):
-            pair = f"{twin!r} and {folded[twin.lower()]!r}"
-            self._notes.append(f"warning: labels {pair} differ only in capitals; they count as two labels")
-        if not self.config.keep_empty:
-            for name, examples in self._parts.items():
-                if not isinstance(examples, OnDisk):  # indexed without them
-                    self._parts[name] = [e for e in examples if e.gold is None or len(e.gold)]
-            self._split += "; texts without any label are left out"
-        elif self.config.reuters:
-            self._split += "; documents with none of these topics stay, with no gold label"
+        self._warn_of_similar_labels()
+        self._leave_out_empty_sets()
         if self._index is None:
             self._detect_script(example.text for example in self._parts["train"])
             self._hide_gold()
@@ -89,6 +76,27 @@ class TextParts(LabelTask):
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
         self._describe_labels()
+
+    def _warn_of_similar_labels(self) -> None:
+        """Warns of a label that consists of others, and of labels that differ only in capitals."""
+        names = self.space.labels
+        joined_name = next(filter(None, (joined_label(names, {*names}, separator) for separator in ";|")), None)
+        if joined_name is not None and self.config.separator is None:
+            self._notes.append(f"warning: label {joined_name!r} consists of other labels; pass one list item per label")
+        folded = {name.lower(): name for name in names}
+        if twin := next((name for name in names if folded[name.lower()] != name), None):
+            pair = f"{twin!r} and {folded[twin.lower()]!r}"
+            self._notes.append(f"warning: labels {pair} differ only in capitals; they count as two labels")
+
+    def _leave_out_empty_sets(self) -> None:
+        """Leaves out texts without any label, unless the setting keeps them."""
+        if not self.config.keep_empty:
+            for name, examples in self._parts.items():
+                if not isinstance(examples, OnDisk):  # indexed without them
+                    self._parts[name] = [e for e in examples if e.gold is None or len(e.gold)]
+            self._split += "; texts without any label are left out"
+        elif self.config.reuters:
+            self._split += "; documents with none of these topics stay, with no gold label"
 
     def _detect_script(self, texts: Iterable[str]) -> None:
         self._unspaced = self.config.words == "rule" and is_unspaced(texts)
