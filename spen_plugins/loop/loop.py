@@ -117,8 +117,8 @@ class Loop:
             self.run_batch(stage, order[number])
             position.batch, position.seconds = number + 1, time.perf_counter() - start
             self.reporter.batch(position.batch, lambda: ledger.means(position.sums))
-            stop, is_due = self.requests.read()
-            if stop or (is_due and number + 1 < len(order)):
+            stop, checkpoint = self.requests.read()
+            if stop or (checkpoint and number + 1 < len(order)):
                 self._save()
             if stop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
@@ -126,7 +126,7 @@ class Loop:
             scores, score = self.validate(stage)
             results = gather((score, position.sums, self.requests.is_due()), self.accelerator)
             score, position.sums = results[0][0], ledger.merge_sums([sums for _, sums, _ in results])
-            self.requests.agree(False, any(is_due for *_, is_due in results))
+            self.requests.agree(stop=False, checkpoint=any(is_due for *_, is_due in results))
             is_better = score > position.best
             self.check_weights()
             if is_better:
