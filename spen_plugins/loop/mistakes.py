@@ -56,7 +56,7 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list
     state = random_state()
     try:
         with translate_mistakes():
-            _check_protocol(trainer_copy)
+            check_protocol(trainer_copy)
             nets = NetStates(model_copy)
             for number, stage in enumerate(trainer_copy.stages(model_copy, task)):
                 if stage.epochs and stage.phases:
@@ -98,7 +98,8 @@ def _find_weights(value: Any, visited: set[int]) -> Iterator[Tensor]:
             yield from _find_weights(inner, visited)
 
 
-def _check_protocol(trainer: Trainer) -> None:
+def check_protocol(trainer: Trainer) -> None:
+    """Raise a PluginError for a protocol that isn't a table of JSON values."""
     protocol = trainer.protocol()
     try:
         json.dumps({**protocol})
