@@ -91,12 +91,12 @@ def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
     except Exception:  # it may hold anything: a lock, a tensor of the last graph
         copy = module
     module.train()
+    compute()
     for inner in module.modules():
         assert not (isinstance(inner, _BatchNorm) and inner.training), (
             f"{type(module).__name__} has a {type(inner).__name__}, so that an example's result depends on other "
             "examples of the batch in training; expected another norm, such as LayerNorm"
         )
-    compute()
     module.eval()
     expected = compute()
     data = save({key: value.contiguous() for key, value in module.state_dict().items()})
