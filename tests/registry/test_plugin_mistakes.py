@@ -104,6 +104,18 @@ def test_a_field_may_not_use_a_reserved_key(field: str) -> None:
         KINDS["energy"].check(energy, "energy 'mine'")
 
 
+def test_a_layer_may_not_have_the_name_of_a_method(toy: ToyTask) -> None:
+    """PyTorch would store the layer, and Python find the method."""
+
+    class Shadows(ToyEnergy):
+        def __init__(self, config: Any, task: sp.Task) -> None:
+            super().__init__(config, task)
+            self.at = nn.Linear(4, 4)
+
+    with pytest.raises(PluginError, match=r"^Shadows\.at: found a Linear under the name of an attribute of the class"):
+        Shadows(sp.Config(), toy)
+
+
 def test_an_annotation_that_only_type_checkers_see_is_named() -> None:
     config = type("Config", (sp.Config,), {"__annotations__": {"folder": "Folder"}, "__module__": __name__})
     energy = type("Mine", (sp.Energy,), {"Config": config})
