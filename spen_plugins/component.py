@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.settings.config import Config
 from spen_plugins.task import Task
@@ -35,6 +35,15 @@ class Component(nn.Module):
         self.config = config
         self.space = task.space
         self.features = features
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # PyTorch keeps modules and parameters elsewhere, where the class's attribute would hide them.
+        if isinstance(value, nn.Module | nn.Parameter) and hasattr(type(self), name):
+            raise PluginError(
+                f"{type(self).__name__}.{name}: found a {type(value).__name__} under the name of an attribute of the "
+                "class; expected another name"
+            )
+        super().__setattr__(name, value)
 
     def checksums(self) -> dict[str, str]:
         """sha256 of each file read, by path; a run can be resumed only if they are unchanged."""

@@ -26,7 +26,7 @@ def made(cls, task, features=True, **config):
 
 
 def test_the_task(task):
-    testing.check_task(task)
+    testing.check_task(task, unlabelled=[task.parse({"word": "evler"})])
     testing.check_space(task.space)
     assert cut("evlerim", [0, 1, 0, 0, 1, 0, 1]) == ["ev", "ler", "im"]
 

@@ -51,17 +51,25 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list
     memo = {id(part): part for part in (task, *vars(task).values())}
     try:
         model_copy, trainer_copy = deepcopy((model, trainer), memo)
-    except Exception:  # a plugin's component may hold anything: a lock, an open file
-        return notes
+    except Exception as error:  # a plugin's component may hold anything: a lock, an open file
+        reason = f"the model or the trainer can't be copied ({type(error).__name__}: {error})"
+        return [f"warning: the trial of one batch before training is skipped, because {reason}"]
+    idle: dict[str, bool] = {}
     state = random_state()
     try:
         with translate_mistakes():
-            _check_protocol(trainer_copy)
+            check_protocol(trainer_copy)
             nets = NetStates(model_copy)
             for number, stage in enumerate(trainer_copy.stages(model_copy, task)):
                 if stage.epochs and stage.phases:
                     with translate_mistakes(f"stage {stage.name!r}"), suppress(*SINGULAR):
-                        notes += _rehearse_stage(nets, stage, number, recipe, accelerator)
+                        notes += _rehearse_stage(nets, stage, number, recipe, accelerator, idle)
+        if (names := [name for name, is_idle in idle.items() if is_idle]) and not notes:
+            others = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            notes.append(
+                f"warning: in the first batch, no loss has a gradient to {', '.join(names[:3])}{others}, so training "
+                "leaves them as they are; expected parameters that are used, not detached, or requires_grad_(False)"
+            )
     except (ConfigError, DataError, PluginError):
         raise
     except Exception:  # training may not meet it: by then it has other weights
@@ -98,7 +106,8 @@ def _find_weights(value: Any, visited: set[int]) -> Iterator[Tensor]:
             yield from _find_weights(inner, visited)
 
 
-def _check_protocol(trainer: Trainer) -> None:
+def check_protocol(trainer: Trainer) -> None:
+    """Raise a PluginError for a protocol that isn't a table of JSON values."""
     protocol = trainer.protocol()
     try:
         json.dumps({**protocol})
@@ -107,7 +116,11 @@ def _check_protocol(trainer: Trainer) -> None:
         raise PluginError(f"{problem}; expected a table of JSON values ({error})") from error
 
 
-def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, accelerator: Accelerator) -> list[str]:
+def _rehearse_stage(
+    nets: NetStates, stage: Stage, number: int, recipe: Recipe, accelerator: Accelerator, idle: dict[str, bool]
+) -> list[str]:
+    """Passes one batch through the stage's phases; `idle` tells of each parameter if none so far had a gradient to it.
+    Returns warnings."""
     notes: list[str] = []
     model, task = nets.model, recipe.task
     for change in (stage.start, stage.set):
@@ -134,7 +147,8 @@ def _rehearse_stage(nets: NetStates, stage: Stage, number: int, recipe: Recipe, 
             active.phase.gradient(
                 Update(context, stage, active.phase, loss, active.parameters, owned, len(batch), run_backward)
             )
-            for parameter in active.parameters:
+            for name, parameter in zip(recipe.owned[stage.name][active.phase.name], active.parameters, strict=True):
+                idle[name] = idle.get(name, True) and parameter.grad is None
                 parameter.grad = None
             for name in active.touches:
                 nets.moves[name] += 1

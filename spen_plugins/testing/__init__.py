@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         check_feature_network,
         check_inference_net,
     )
+    from spen_plugins.testing.losses import check_energy_loss
     from spen_plugins.testing.spaces import check_space
+    from spen_plugins.testing.task_contract import check_task
     from spen_plugins.testing.tasks import ToyFeatures, ToyImages, ToyLabels, ToyMasks, ToyTags
-    from spen_plugins.testing.training import check_energy_loss, check_task, check_trainer
+    from spen_plugins.testing.training import check_trainer

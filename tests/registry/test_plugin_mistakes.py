@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,6 +102,18 @@ def test_a_field_may_not_use_a_reserved_key(field: str) -> None:
     energy = type("Mine", (sp.Energy,), {"Config": config, "parts": {"net": "inference_net"}})
     with pytest.raises(PluginError, match=f"Mine.Config has a field '{field}', which its table reserves"):
         KINDS["energy"].check(energy, "energy 'mine'")
+
+
+def test_a_layer_may_not_have_the_name_of_a_method(toy: ToyTask) -> None:
+    """PyTorch would store the layer, and Python find the method."""
+
+    class Shadows(ToyEnergy):
+        def __init__(self, config: Any, task: sp.Task) -> None:
+            super().__init__(config, task)
+            self.at = nn.Linear(4, 4)
+
+    with pytest.raises(PluginError, match=r"^Shadows\.at: found a Linear under the name of an attribute of the class"):
+        Shadows(sp.Config(), toy)
 
 
 def test_an_annotation_that_only_type_checkers_see_is_named() -> None:
@@ -247,6 +260,39 @@ def test_an_energy_without_gradient_to_the_net_is_noted(toy: ToyTask) -> None:
     assert rehearse_two(toy, Scaled, loss=lambda c: {"energy": c.energy(c.proposal.mean)[:, 0]}) == []
     [note] = rehearse_two(toy, Scaled, loss=lambda c: {"energy": c.energy((c.proposal.mean > 0.5).float())[:, 0]})
     assert note.startswith("warning: in the first batch, the loss 'energy' of phase 'net' has no gradient to what")
+
+
+class TrainsBoth(sp.Trainer):
+    """The energy, then both nets."""
+
+    def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
+        frozen = sp.frozen_except(model, "energy")
+        return [
+            sp.Stage("one", (energy_phase(),), 1, frozen=frozen),
+            sp.Stage("two", (energy_phase(), net_phase()), 1),
+        ]
+
+
+class DetachedWeight(ToyEnergy):
+    def encode(self, x: sp.X) -> Tensor:
+        return super().encode(x).detach() + self.linear.bias
+
+
+def test_parameters_without_a_gradient_are_noted(toy: ToyTask) -> None:
+    trainer = TrainsBoth(sp.TrainerConfig())
+    assert rehearse_model(toy, model_for(toy), trainer) == []
+    [note] = rehearse_model(toy, model_for(toy, DetachedWeight), trainer)
+    assert note.startswith("warning: in the first batch, no loss has a gradient to energy.linear.weight, so training")
+
+
+def test_a_trial_that_is_skipped_is_noted(toy: ToyTask) -> None:
+    trainer = Two()
+    trainer.lock = threading.Lock()
+    [note] = rehearse_model(toy, model_for(toy), trainer)
+    assert note.startswith(
+        "warning: the trial of one batch before training is skipped, because the model or the trainer"
+    )
+    assert "can't be copied (TypeError: cannot pickle '_thread.lock' object)" in note
 
 
 class NoSample(ToyNet):

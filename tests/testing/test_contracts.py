@@ -35,6 +35,7 @@ from spen_plugins.testing import (
     check_trainer,
 )
 from spen_plugins.testing.comparing import collate, pick_by_length, relaxed
+from spen_plugins.trainer import backward
 from tests.loaded import loaded, of_six_digits, small_bert
 
 REGISTRY = Registry()
@@ -379,7 +380,8 @@ def test_numbers_in_predictions_have_six_digits(name, temperature, tmp_path):
 
 @pytest.mark.parametrize("toy", TOYS)
 def test_toys(toy):
-    check_task(TOYS[toy]())
+    task = TOYS[toy]()
+    check_task(task, [(*example[:-1], None) for example in task.part("train")[3:5]] if toy != "texts" else ())
     check_space(TOYS[toy]().space)
 
 
@@ -494,6 +496,17 @@ def mask_energy(energy, batch, proposal):
     return energy(proposal.mean)[:, 0] * batch.labelled * (batch.gold is not None)
 
 
+def add_sampled_energy(energy, batch, proposal, shift):
+    """The energies of samples, of other examples if shifted, 0 in rows without gold."""
+    return energy(proposal.sample(1).roll(shift, 0))[:, 0] * batch.labelled * (batch.gold is not None)
+
+
+def change_gold(energy, batch, proposal):
+    loss = mask_energy(energy, batch, proposal)
+    batch.gold.mul_(0.9)
+    return loss
+
+
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
@@ -529,12 +542,47 @@ def mask_energy(energy, batch, proposal):
             r"term 'two', one number per example: found shape \(\)",
         ),
         ({"terms": lambda _, *args: {"a": mask_energy(*args).detach()}}, "has no gradient to the energy"),
+        (
+            {"forward": lambda _, *args: mask_energy(*args) + add_sampled_energy(*args, shift=1)},
+            "'energy_loss' of one example depends on its neighbours or on padding",
+        ),
+        (
+            {
+                "forward": lambda _, *args: mask_energy(*args),
+                "measures": lambda _, *args: {"a": add_sampled_energy(*args, shift=2)},
+            },
+            "measure 'a' of one example depends on its neighbours",
+        ),
+        (
+            {"forward": lambda _, *args: mask_energy(*args) if args[1].gold is None else change_gold(*args)},
+            "Broken changes batch.gold",
+        ),
     ],
 )
 def test_the_checks_find_a_broken_loss(methods, message):
     task, loss = ToyLabels(), type("Broken", (sp.EnergyLoss,), methods)
     with pytest.raises(AssertionError, match=message):
         check_energy_loss(loss(sp.Config(), task), make_energy(task), make_independent(task), task)
+
+
+class NeedsConfidence(sp.EnergyLoss):
+    """0 unless the net is sure, as a hinge within its margin."""
+
+    def forward(self, energy, batch, proposal):
+        return mask_energy(energy, batch, proposal) * (proposal.mean - 0.5).abs().flatten(1).amax(1).gt(0.499)
+
+
+class SumsOverPadding(sp.EnergyLoss):
+    def forward(self, energy, batch, proposal):
+        return mask_energy(energy, batch, proposal) + (proposal.mean + 0.1).sum((1, 2, 3)) * batch.labelled
+
+
+def test_the_checks_try_several_outputs_of_a_net():
+    task = ToyLabels()
+    check_energy_loss(NeedsConfidence(sp.Config(), task), make_energy(task), make_independent(task), task)
+    task = ToyTags()
+    with pytest.raises(AssertionError, match="depends on its neighbours or on padding"):
+        check_energy_loss(SumsOverPadding(sp.Config(), task), make_energy(task), make_independent(task), task)
 
 
 class SaysNothing(sp.EnergyLoss):
@@ -585,10 +633,49 @@ class MovingMean(IdleNet):
         return replace(proposal, logits=proposal.logits - self.shift)
 
 
-def test_the_checks_find_a_state_that_is_not_saved():
+class Sharpens(IdleNet):
+    """A number that grows in training."""
+
+    scale = 1.0
+
+    def forward(self, x, energy=None):
+        proposal = super().forward(x)
+        self.scale += 0.01 * self.training
+        return replace(proposal, logits=proposal.logits * self.scale)
+
+
+class Remembers(IdleNet):
+    """A list that grows in training."""
+
+    def __init__(self, config, task, features=None):
+        super().__init__(config, task, features)
+        self.calls = []
+
+    def forward(self, x, energy=None):
+        proposal = super().forward(x)
+        self.calls += [1] * self.training
+        return replace(proposal, logits=proposal.logits + len(self.calls))
+
+
+class Normalises(IdleNet):
+    def __init__(self, config, task, features=None):
+        super().__init__(config, task, features)
+        self.spare = torch.nn.BatchNorm1d(4)
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (MovingMean, r"MovingMean\.shift changes in training.*register_buffer\('shift'"),
+        (Sharpens, r"Sharpens\.scale changes in training.*register_buffer\('scale'"),
+        (Remembers, "Remembers returns other numbers after its state was saved and loaded"),
+        (Normalises, "Normalises has a BatchNorm1d, so that an example's result depends on other examples"),
+    ],
+)
+def test_the_checks_find_a_state_that_is_not_saved_or_mixes_examples(net, message):
     task = ToyLabels()
-    with pytest.raises(AssertionError, match=r"MovingMean\.shift changes in training.*register_buffer\('shift'"):
-        check_inference_net(MovingMean(sp.Config(), task, ToyFeatures(task)), task, allow_idle=["spare"])
+    with pytest.raises(AssertionError, match=message):
+        check_inference_net(net(sp.Config(), task, ToyFeatures(task)), task, allow_idle=["spare"])
 
 
 def test_the_checks_find_idle_parameters():
@@ -751,29 +838,121 @@ def test_sound_spaces_pass_whether_or_not_they_are_small():
         check_space(space)
 
 
-def make_stage(loss, epochs=1, names=("net",)):
+def make_stage(loss, epochs=1, names=("net",), trains=("inference_net",), gradient=backward, **fields):
     """The net alone, in phases of one loss."""
-    phases = tuple(sp.Phase(name, ("inference_net",), loss, sp.Player()) for name in names)
-    return sp.Stage("train", phases, epochs)
+    phases = tuple(sp.Phase(name, trains, loss, sp.Player(), gradient) for name in names)
+    return sp.Stage("train", phases, epochs, **fields)
+
+
+def make_cross_entropy(context):
+    return {"a": sp.cross_entropy(context)}
 
 
 @pytest.mark.parametrize(
     ("stage", "message"),
     [
-        (
-            make_stage(lambda c: {"a": sp.cross_entropy(c)}, names=("one", "two")),
-            r"inference_net\.\S+ belongs to \['one', 'two'\]",
-        ),
-        (make_stage(lambda c: {"a": sp.cross_entropy(c)}, 0), "Broken trains for no epoch"),
+        (make_stage(make_cross_entropy, names=("one", "two")), r"inference_net\.\S+ belongs to \['one', 'two'\]"),
+        (make_stage(make_cross_entropy, 0), "Broken trains for no epoch"),
         (make_stage(lambda c: {"a": 1.0}), "term 'a': found float, expected a tensor"),
         (make_stage(lambda c: {"a": sp.cross_entropy(c).detach()}), "term 'a' is detached"),
         (make_stage(lambda c: {"a": sp.cross_entropy(c).mean()}), r"found shape \(\)"),
+        (
+            make_stage(lambda c: {"a": sp.cross_entropy(c).mean().expand(len(c.batch))}),
+            "phase 'net': term 'a' of an example depends on whether other examples have gold",
+        ),
+        (
+            make_stage(lambda c: {"a": -c.batch.gold_log_prob(c.proposal)}),
+            "phase 'net': its loss fails for a batch without gold, batch.gold = None",
+        ),
+        (
+            make_stage(
+                lambda c: make_cross_entropy(c) if c.batch.gold is None else {"a": -c.batch.gold_log_prob(c.proposal)}
+            ),
+            "phase 'net': term 'a' of an example depends on whether other examples have gold",
+        ),
+        (
+            make_stage(make_cross_entropy, gradient=lambda update: None),
+            "gradient rule has no gradient to inference_net",
+        ),
+        (make_stage(make_cross_entropy, select=lambda model, batches: "x"), "select returned 'x'; expected a number"),
+        (make_stage(make_cross_entropy, names=("a", "a")), "stage 'train': phases: found the names a, a; expected"),
     ],
 )
 def test_the_checks_find_a_broken_trainer(stage, message):
     task, trainer = ToyLabels(), type("Broken", (sp.Trainer,), {"stages": lambda *_: [stage]})
+    model = Model(make_independent(task), None, None)
     with pytest.raises(AssertionError, match=message):
+        check_trainer(trainer(sp.TrainerConfig()), model, task)
+    with pytest.raises(AssertionError, match="expected an instance, such as"):
+        check_trainer(trainer, model, task)
+
+
+def test_stages_of_one_name_are_found():
+    task, stage = ToyLabels(), make_stage(make_cross_entropy)
+    trainer = type("Broken", (sp.Trainer,), {"stages": lambda *_: [stage, stage]})
+    with pytest.raises(AssertionError, match="Broken's stages: found the names train, train; expected different names"):
         check_trainer(trainer(sp.TrainerConfig()), Model(make_independent(task), None, None), task)
+
+
+class LastScore(sp.Metric):
+    """The score of the last batch alone."""
+
+    def __init__(self, task, counts_all):
+        self.task, self.counts_all = task, counts_all
+
+    def update(self, proposal, batch):
+        hits = self.task.space.score(proposal.mode, batch.gold, batch.x.mask)[:, 0]
+        self.score = float((hits if self.counts_all else hits[batch.labelled]).mean())
+
+    def compute(self):
+        return {"exact_match": self.score}
+
+
+class AnyMetric(LastScore):
+    """A mean over batches, in which rows without gold count."""
+
+    def update(self, proposal, batch):
+        super().update(proposal, batch)
+        self.scores = [*getattr(self, "scores", []), self.score]
+
+    def compute(self):
+        return {"exact_match": sum(self.scores) / len(self.scores)}
+
+
+def crash_without_gold(self, examples, rows=None):
+    return ToyLabels.collate(self, [(vector, [*labels]) for vector, labels in examples], rows)
+
+
+def count_all_as_labelled(self, examples, rows=None):
+    batch = ToyLabels.collate(self, examples, rows)
+    return batch if batch.gold is None else replace(batch, labelled=batch.labelled | True)
+
+
+def mask_in_numbers(self, examples, rows=None):
+    batch = ToyLabels.collate(self, examples, rows)
+    return replace(batch, x=replace(batch.x, mask=torch.ones(len(batch), 4)))
+
+
+@pytest.mark.parametrize(
+    ("methods", "error", "message"),
+    [
+        ({"collate": crash_without_gold}, TypeError, "NoneType"),
+        ({"collate": count_all_as_labelled}, AssertionError, r"found labelled=.* expected \[True, False"),
+        ({"collate": mask_in_numbers}, AssertionError, r"mask: found torch\.float32; expected torch\.bool"),
+        (
+            {"metric": lambda task: LastScore(task, False)},
+            AssertionError,
+            "exact_match depends on the order of batches",
+        ),
+        ({"metric": lambda task: AnyMetric(task, True)}, AssertionError, "predictions for rows without gold"),
+    ],
+)
+def test_the_checks_find_a_broken_task(methods, error, message):
+    task = type("Broken", (ToyLabels,), methods)
+    with pytest.raises(error, match=message):
+        check_task(task(), [(vector, None) for vector, _ in ToyLabels().part("train")[3:5]])
+    with pytest.raises(AssertionError, match="expected an instance, such as"):
+        check_task(task)
 
 
 def test_parts_of_a_task_are_checked() -> None:
