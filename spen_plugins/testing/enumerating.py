@@ -102,6 +102,7 @@ def _check_mode(q: Proposal, y: Tensor, allowed: Tensor, log_prob: Tensor) -> No
     assert_same(log_prob[is_mode][0], log_prob[allowed].max(), f"{name}.mode is not the most probable output{HINT}")
     if not lists_k_best(q):
         return
+    allowed = allowed & (log_prob > -math.inf)
     y, log_prob = y[:, allowed], log_prob[allowed]
     n, ranked = len(log_prob), log_prob.sort(descending=True).values
     weights = 2.0 ** torch.arange(y[0, 0].numel(), dtype=torch.float64)
@@ -138,7 +139,11 @@ def check_sums(energy: Energy, task: Task, name: str) -> None:
             allowed_scores = scores.masked_fill(~allowed, -math.inf)
             if torch.isclose(log_z, allowed_scores.logsumexp(0)):  # a sum under the space's scheme is as good
                 scores = allowed_scores
-            assert_same(log_z, scores.logsumexp(0), f"{name}.log_z is not ln Σ exp(−E)")
+            assert_same(
+                log_z,
+                scores.logsumexp(0),
+                f"{name}.log_z is not ln Σ exp(−E) over all outputs; if that is intended, pass sums=False",
+            )
         with contextlib.suppress(ConfigError):
             expected = torch.einsum("o,bo...->b...", scores.softmax(0), y).unsqueeze(1)
             assert_same(bound_energy.marginals().detach(), expected, f"{name}.marginals is not the mean under exp(−E)")
