@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from pydantic import ValidationError
@@ -22,12 +22,16 @@ from spen_plugins.settings.fields import fields
 from spen_plugins.spaces import OutputSpace
 from spen_plugins.task import Task
 
+T = TypeVar("T")
 _NUMBERS = (float("nan"), float("inf"), -float("inf"))
 
 
 def collate(task: Task, examples: Sequence[Any]) -> Batch:
     """A batch with real numbers in float64."""
-    return double(task.collate(list(examples), list(range(len(examples)))))
+    batch = double(task.collate(list(examples), list(range(len(examples)))))
+    mask = batch.x.mask
+    assert mask is None or mask.dtype == torch.bool, f"the task's mask: found {mask.dtype}, expected torch.bool"
+    return batch
 
 
 def double(batch: Batch) -> Batch:
@@ -99,7 +103,7 @@ def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
         )
     module.eval()
     expected = compute()
-    data = save({key: value.contiguous() for key, value in module.state_dict().items()})
+    data = save({key: value.clone().contiguous() for key, value in module.state_dict().items()})
     changed = _list_changed(module, copy)
     attributes, module.__dict__ = vars(module), vars(copy)  # `compute` holds the module, so the copy takes its place
     with torch.no_grad():
@@ -140,6 +144,15 @@ def make_ready(module: nn.Module, *beside: nn.Module) -> str:
     assert message is None, message
     module.double().eval()
     return type(module).__name__
+
+
+def assert_kept(call: Callable[[], T], tensors: Mapping[str, Tensor], name: str) -> T:
+    """Assert that a call changes none of these tensors; returns its result."""
+    copies = {key: value.clone() for key, value in tensors.items()}
+    result = call()
+    for key, value in tensors.items():
+        assert torch.equal(value, copies[key]), f"{name} changes {key!r} in place; expected a changed copy"
+    return result
 
 
 def list_idle(value: Tensor, parameters: Mapping[str, Tensor], retain_graph: bool = False) -> list[str]:

@@ -7,15 +7,17 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.gradcheck import GradcheckError
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.energy import Energy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import CostNet, InferenceNet
 from spen_plugins.loop.context import check_proposal
-from spen_plugins.spaces import Proposal
+from spen_plugins.spaces import Proposal, SparseLabels
 from spen_plugins.task import Task
 from spen_plugins.testing.comparing import (
+    assert_kept,
     assert_same,
     assert_shape,
     check_state,
@@ -27,22 +29,24 @@ from spen_plugins.testing.comparing import (
     pick_by_length,
     relaxed,
 )
-from spen_plugins.testing.spaces import check_draws, lists_k_best
+from spen_plugins.testing.enumerating import check_enumerated, check_sums, enumerate_shortest, lists_k_best
+from spen_plugins.testing.spaces import check_draws, check_outputs
 
 EXAMPLES, SAMPLES = 4, 3
 
 
-def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
+def check_energy(energy: Energy, task: Task, twice: bool = True, sums: bool = True) -> None:
     """Check an energy: one finite number per example and output, independent of the batch; differentiable in y;
-    storable.
+    storable. On a small example, `log_z`, `marginals` and `modes`, if it has them, agree with a sum over all outputs.
 
     Args:
         twice: if true, also checks the second derivative, which gradient-based nets and implicit gradients need.
+        sums: false if `log_z` and `marginals` are over fewer outputs than the space has, such as those of a hierarchy.
     """
     name = make_ready(energy)
     batch = collate(task, pick_by_length(task, EXAMPLES))
     y = relaxed(task.space, batch, SAMPLES)
-    values = energy.at(batch.x)(y)
+    values = assert_kept(lambda: energy.at(batch.x)(y), {**batch.x.inputs, "y": y}, name)
     assert_shape(values, (EXAMPLES, SAMPLES), f"{name}'s energies, one per example and output")
     assert energy.at(batch.x)(batch.gold).isfinite().all(), f"{name} is not finite at gold outputs"
     for i in range(SAMPLES):
@@ -59,23 +63,43 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
     gradient = torch.autograd.grad(total, variable, allow_unused=True)[0] if total.requires_grad else None
     assert gradient is not None, f"{name} has no gradient in y; expected energies of y itself, not detached or rounded"
     assert_shape(gradient, tuple(y.shape), f"{name}'s gradient in y")
-    torch.autograd.gradcheck(bound_energy, (variable,), fast_mode=True)
-    if twice:
-        torch.autograd.gradgradcheck(bound_energy, (variable,), fast_mode=True)
+    try:
+        torch.autograd.gradcheck(bound_energy, (variable,), fast_mode=True)
+        if twice:
+            torch.autograd.gradgradcheck(bound_energy, (variable,), fast_mode=True)
+    except GradcheckError as error:
+        raise AssertionError(
+            f"{name}'s gradient in y differs from finite differences; expected an energy that is smooth in y and keeps "
+            f"float64 ({error})"
+        ) from error
     assert_same(bound_energy.gradient(y), gradient, f"{name}.gradient differs from that of autograd")
+    if energy.takes_sparse and y.dim() == 3:
+        expected = energy.at(batch.x)(batch.gold)
+        sparse = energy.at(batch.x)(SparseLabels.from_dense(batch.gold))
+        assert_same(sparse, expected, f"{name} gives SparseLabels other energies than the dense outputs")
+    if sums:
+        check_sums(energy, task, name)
     _check_clear_error(energy, batch, y, name)
     check_state(energy, lambda: energy.at(batch.x)(y))
 
 
 def check_inference_net(
-    net: InferenceNet, task: Task, energy: Energy | None = None, allow_idle: Sequence[str] = ()
+    net: InferenceNet,
+    task: Task,
+    energy: Energy | None = None,
+    allow_idle: Sequence[str] = (),
+    approximate: Sequence[str] = (),
 ) -> None:
-    """Check an inference net: a proposal in the output space, independent of the batch; trainable; storable.
+    """Check an inference net: a proposal in the output space, independent of the batch; trainable; storable. On a small
+    example, the proposal's members agree with a sum over all outputs, unless its log-probability is only a bound.
 
     Args:
         allow_idle: names of parameters, or of their modules, on which the log-probability of gold need not depend.
+        approximate: members of the proposal that its documentation calls approximate: `mode` (with `k_best`), `mean`,
+            `tempered`.
     """
     name, space = make_ready(net), task.space
+    assert energy is not None or not net.uses_energy, f"{name} has uses_energy = True; pass an energy to this check"
     if energy is not None:
         make_ready(energy, net)
 
@@ -83,25 +107,35 @@ def check_inference_net(
         return net(x, energy.at(x) if energy is not None else None)
 
     batch = collate(task, pick_by_length(task, EXAMPLES))
-    proposal, shape = propose(batch.x), batch.gold.shape[2:]
+    proposal, shape = assert_kept(lambda: propose(batch.x), batch.x.inputs, name), batch.gold.shape[2:]
     check_proposal(net, proposal)
     assert_shape(proposal.logits, (EXAMPLES, 1, *shape), f"{name}'s logits")
-    _check_mean(proposal, batch, name)
-    for kind, y in (("mode", proposal.mode), ("choice", proposal.chosen)):
-        if y is not None:
-            assert_shape(y, (EXAMPLES, 1, *shape), f"{name}'s {kind}")
-            assert_same(space.round(y, batch.x.mask), y, f"{name}'s {kind} is not discrete")
-    samples = proposal.sample(SAMPLES)
-    assert_shape(samples, (EXAMPLES, SAMPLES, *shape), f"{name}'s samples")
-    assert_same(space.round(samples, batch.x.mask), samples, f"{name}'s samples are not discrete")
+    check_outputs(proposal)
+    assert net.chooses == (proposal.chosen is not None), (
+        f"{name}: found chooses = {net.chooses}; expected it to be true if and only if its proposals have `chosen`"
+    )
+    assert not net.choices() or type(net).choose is not InferenceNet.choose, f"{name} has choices, but no `choose`"
+    if proposal.chosen is not None:
+        assert_shape(proposal.chosen, (EXAMPLES, 1, *shape), f"{name}'s choice")
+        assert_same(space.round(proposal.chosen, batch.x.mask), proposal.chosen, f"{name}'s choice is not discrete")
     check_draws(proposal, name)
     if lists_k_best(proposal):
         _check_k_best(proposal, name)
-    log_prob = proposal.log_prob(samples)
+    log_prob = proposal.log_prob(proposal.sample(SAMPLES))
     assert_shape(log_prob, (EXAMPLES, SAMPLES), f"{name}'s log-probabilities")
     assert (log_prob <= 1e-9).all(), f"{name} gives an output a probability above 1"
     _check_rows(task, lambda b: propose(b.x).mean, name)
+    _check_rows(task, lambda b: propose(b.x).mode, f"{name}'s mode")
+    if proposal.exact:
+        _check_rows(task, lambda b: propose(b.x).log_prob(b.gold), f"{name}'s log-probability")
+    for small_batch, outputs in enumerate_shortest(task):
+        check_enumerated(propose(small_batch.x), *outputs, approximate)
 
+    training_proposal = net.training_proposal(batch.x, energy.at(batch.x) if energy is not None else None)
+    check_proposal(net, training_proposal)
+    if training_proposal.log_prob(batch.gold).requires_grad:
+        for method, y in check_outputs(training_proposal).items():
+            assert y.requires_grad, f"{method} has no gradient to {name}; expected one, for the energy to train the net"
     _check_none_idle(net, -proposal.log_prob(batch.gold).sum(), allow_idle, f"{name}'s log-probability")
     check_state(net, lambda: propose(batch.x).mean)
 
@@ -147,7 +181,16 @@ def check_feature_network(
         out, mask = features(batch.x), batch.x.mask
         return out if mask is None else out * mask.unsqueeze(-1)
 
-    assert_shape(compute(batch), shape, f"{name}'s output")
+    assert_shape(features(batch.x), shape, f"{name}'s output")
+    if not features.contextual and batch.x.mask is not None:
+        words = batch.x.mask.shape
+        swapped_inputs = {
+            key: torch.cat([value[:, :2].flip(1), value[:, 2:]], 1) if value.shape[:2] == words else value
+            for key, value in batch.x.inputs.items()
+        }
+        others = compute(replace(batch, x=replace(batch.x, inputs=swapped_inputs)))[:, 2:]
+        message = f"{name} has contextual = False, but a token's vector depends on other tokens"
+        assert_same(others, compute(batch)[:, 2:], message)
     _check_rows(task, compute, name)
     _check_none_idle(features, compute(batch).square().sum(), allow_idle, f"{name}'s output")
     check_state(features, lambda: compute(batch))

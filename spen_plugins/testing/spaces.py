@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from spen_plugins.spaces import OutputSpace, Proposal
 from spen_plugins.testing.comparing import assert_same, assert_shape
+from spen_plugins.testing.enumerating import check_enumerated, enumerate_outputs, lists_k_best
 
 EXAMPLES, SAMPLES = 5, 3
-LIMIT = 15
-"""Largest number n of zeros and ones in an output for which all 2^n outputs are enumerated."""
 DRAWS, NEAR = 1000, 0.15
 """Number of samples whose average is compared with the mean, and the tolerance: nine deviations of a coin's average."""
 
@@ -34,15 +31,13 @@ def check_space(space: OutputSpace, tokens: int = 4) -> None:
     assert shape == tuple(size or tokens for size in space.shape), f"{type(space).__name__}.sizes: found {shape}"
     logits = torch.randn(EXAMPLES, 1, *shape, generator=generator, dtype=torch.float64, requires_grad=True)
     q = space.independent(logits, mask)
-    _check_outputs(space, q, generator)
+    for method, y in check_outputs(q).items():
+        weights = torch.randn(y.shape, generator=generator, dtype=torch.float64)
+        [gradient] = torch.autograd.grad((y * weights).sum(), logits, retain_graph=True, allow_unused=True)
+        assert gradient is not None and gradient.any(), f"{method} has no gradient to the logits"
     _check_numbers(space, q)
     check_draws(q, type(q).__name__)
     _check_enumerated(space, tokens, generator)
-
-
-def lists_k_best(proposal: Proposal) -> bool:
-    """True if the distribution implements the optional `k_best`."""
-    return type(proposal).k_best is not Proposal.k_best
 
 
 def check_draws(q: Proposal, name: str) -> None:
@@ -57,10 +52,13 @@ def check_draws(q: Proposal, name: str) -> None:
             assert gap < NEAR, f"{name}.{method}: the average of {DRAWS} samples is {gap:.2f} away from the mean"
 
 
-def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) -> None:
-    """Check that all outputs are in the space, of the right shape, with gradients where expected."""
-    space_name, name, mask, shape = type(space).__name__, type(q).__name__, q.mask, q.logits.shape[2:]
-    single_shape, sample_shape = (EXAMPLES, 1, *shape), (EXAMPLES, SAMPLES, *shape)
+def check_outputs(q: Proposal) -> dict[str, Tensor]:
+    """Check that all outputs are in the space and of the right shape; returns the relaxed ones by their names."""
+    space, mask = q.space, q.mask
+    space_name, name = type(space).__name__, type(q).__name__
+    generator = torch.Generator().manual_seed(0)
+    single_shape = tuple(q.logits.shape)
+    sample_shape = (single_shape[0], SAMPLES, *single_shape[2:])
     values = torch.randn(sample_shape, generator=generator, dtype=torch.float64)
     relaxed_outputs = {
         f"{space_name}.relax": (space.relax(q.logits, mask), single_shape),
@@ -85,10 +83,7 @@ def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) 
     for method, (y, _) in discrete_outputs.items():
         assert_same(space.round(y, mask), y, f"{method} is not discrete, or round moves a discrete output")
         assert not y.requires_grad, f"{method} carries a gradient"
-    for method, (y, expected) in relaxed_outputs.items():
-        weights = torch.randn(expected, generator=generator, dtype=torch.float64)
-        [gradient] = torch.autograd.grad((y * weights).sum(), q.logits, retain_graph=True, allow_unused=True)
-        assert gradient is not None and gradient.any(), f"{method} has no gradient to the logits"
+    return {method: y for method, (y, _) in relaxed_outputs.items()}
 
 
 def _check_numbers(space: OutputSpace, q: Proposal) -> None:
@@ -100,7 +95,9 @@ def _check_numbers(space: OutputSpace, q: Proposal) -> None:
     log_prob = q.log_prob(samples)
     for method, value in ((f"{type(q).__name__}.log_prob", log_prob), (f"{name}.cost", cost), (f"{name}.score", score)):
         assert_shape(value, (EXAMPLES, SAMPLES), method)
-    assert_shape(space.size(samples, mask), (EXAMPLES, 1), f"{name}.size")
+    size = space.size(samples, mask)
+    assert_shape(size, (EXAMPLES, 1), f"{name}.size")
+    assert (size >= 1).all(), f"{name}.size: found {size.min().item():g}, expected at least 1"
     assert (log_prob <= 0).all(), f"{type(q).__name__}.log_prob is above 0"
     assert not cost[:, 0].any() and (cost >= 0).all(), f"{name}.cost is negative, or not 0 at gold"
     assert_same(score[:, 0], torch.ones_like(score[:, 0]), f"{name}.score is not 1 at gold")
@@ -108,53 +105,43 @@ def _check_numbers(space: OutputSpace, q: Proposal) -> None:
 
 
 def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generator) -> None:
-    """Check probabilities and the mode against all discrete outputs, on short examples with and without padding."""
-    if not space.discrete:
-        return
+    """Check geometry, probabilities and the mode against all discrete outputs, on short examples with and without
+    padding."""
     has_open_axes = None in space.shape
-    shapes = [
-        (n, tuple(size or n for size in space.shape)) for n in (range(tokens, 0, -1) if has_open_axes else [tokens])
-    ]
-    length, shape = next(((n, shape) for n, shape in shapes if math.prod(shape) <= LIMIT), (0, None))
-    if shape is None:
+    for n in range(tokens, 0, -1) if has_open_axes else [tokens]:
+        shape = tuple(size or n for size in space.shape)
+        masks = [_make_mask(space, torch.tensor([m]), n) for m in range(1, n + 1)] if has_open_axes else [None]
+        outputs = [enumerate_outputs(space, mask, shape) for mask in masks]
+        if None not in outputs:
+            break
+    else:
         return
-    n = math.prod(shape)
-    bits = (torch.arange(2**n).unsqueeze(1) >> torch.arange(n)) & 1
-    outputs = bits.double().reshape(1, 2**n, *shape)
-    for mask in (
-        [_make_mask(space, torch.tensor([m]), length) for m in range(1, length + 1)] if has_open_axes else [None]
-    ):
-        is_valid = (space.round(outputs, mask) == outputs).flatten(2).all(-1)[0]
-        y = outputs[:, is_valid]
-        # Modes may be restricted to fewer outputs than samples (BIO): to the outputs that are modes of one-hot logits.
-        peaked_logits = (40 * (2 * y - 1)).transpose(0, 1)
-        modes = space.independent(
-            peaked_logits, None if mask is None else mask.expand(len(peaked_logits), *mask.shape[1:])
-        ).mode
-        allowed = (modes == y.transpose(0, 1)).flatten(1).all(1)
+    for mask, (y, allowed) in zip(masks, outputs, strict=True):
+        _check_geometry(space, mask, y, generator)
         for _ in range(EXAMPLES):
             logits = 2 * torch.randn(1, 1, *shape, generator=generator, dtype=torch.float64)
-            _check_mode(space.independent(logits, mask), y, allowed)
+            check_enumerated(space.independent(logits, mask), y, allowed)
 
 
-def _check_mode(q: Proposal, y: Tensor, allowed: Tensor) -> None:
-    """Check q against all discrete outputs, `y` `(1, output, *variables)`, of which `allowed` can be modes."""
-    name, log_prob = type(q).__name__, q.log_prob(y)[0]
-    assert_same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
-    is_mode = (y[0] == q.mode[0]).flatten(1).all(1)
-    assert (is_mode & allowed).any(), f"{name}.mode returns an output that is no mode of one-hot logits"
-    assert_same(log_prob[is_mode][0], log_prob[allowed].max(), f"{name}.mode is not the most probable output")
-    if not lists_k_best(q):
-        return
-    y, log_prob = y[:, allowed], log_prob[allowed]
-    n, order = len(log_prob), log_prob.argsort(descending=True)
-    for k in (1, n // 2 + 1, n + 2):
-        best, log_q = q.k_best(k)
-        assert_same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best gives another log q than log_prob")
-        assert_same(best[:, :n], y[:, order[:k]], f"{name}.k_best are not the most probable outputs")
-        assert (log_q[0, n:] == -math.inf).all(), f"{name}.k_best finds more outputs than there are"
-        repeats = y[:, order[:1]].expand_as(best[:, n:])
-        assert_same(best[:, n:], repeats, f"{name}.k_best doesn't repeat the mode if there are no more")
+def _check_geometry(space: OutputSpace, mask: Tensor | None, y: Tensor, generator: torch.Generator) -> None:
+    """Check `logits`, `project`, `round`, `cost` and `score` against all discrete outputs `y`."""
+    name, outputs = type(space).__name__, y[0].flatten(1)
+    values = torch.randn(1, SAMPLES, *y.shape[2:], generator=generator, dtype=torch.float64)
+    relaxed = space.relax(values, mask)
+    assert_same(space.relax(space.logits(relaxed, mask), mask), relaxed, f"{name}.logits doesn't invert relax")
+    # A point of a convex set is the nearest one if no output lies further in the direction from it to the value.
+    points = space.project(values, mask)[0].flatten(1)
+    directions = values[0].flatten(1) - points
+    is_nearest = directions @ outputs.T <= (directions * points).sum(1, keepdim=True) + 1e-9
+    assert is_nearest.all(), f"{name}.project doesn't return the nearest relaxed output"
+    gap = (space.round(relaxed, mask) - relaxed)[0].flatten(1).norm(dim=1)
+    is_nearest = gap <= (relaxed[0].flatten(1).unsqueeze(1) - outputs).norm(dim=2).amin(1) + 1e-9
+    assert is_nearest.all(), f"{name}.round doesn't return the nearest discrete output"
+    for gold in y[0, :: len(outputs) // SAMPLES + 1]:
+        cost, score = (method(y, gold[None, None], mask)[0] for method in (space.cost, space.score))
+        assert torch.equal(cost == 0, score > 1 - 1e-9), (
+            f"{name}.cost and score disagree: expected cost 0 exactly at the outputs whose score is 1"
+        )
 
 
 def _make_mask(space: OutputSpace, lengths: Tensor, longest: int) -> Tensor | None:
