@@ -78,8 +78,10 @@ def explain_missing(message: str) -> Iterator[None]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """' Did you mean 'x'?' if one of `known` is similar, else ''."""
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    """' Did you mean 'x'?' if one of `known` is similar, or equal but for upper case, else ''."""
+    names = list(known)
+    same = [known_name for known_name in names if known_name.lower() == name.lower()]
+    matches = same or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f" Did you mean {matches[0]!r}?" if matches else ""
 
 

@@ -352,6 +352,8 @@ def test_empty_and_missing_folders(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"empty: found an empty folder; expected images \(\.png"):
         load_denoising(train=str(tmp_path / "empty"))
+    with pytest.raises(DataError, match="found no image directly in this folder, only folders; expected images"):
+        load_denoising(train=str(tmp_path))
     (tmp_path / "empty" / "x.txt").write_text("x")
     with pytest.raises(DataError, match="a folder with 1 other files"):
         load_denoising(train=str(tmp_path / "empty"))
@@ -364,7 +366,7 @@ def test_empty_and_missing_folders(tmp_path):
 def test_images_smaller_than_the_crop_are_named(folder):
     with pytest.raises(DataError, match=r"0\.png: found 12 rows and 15 columns; expected at least task\.crop=13"):
         load_denoising(train=str(folder), held_out=1, crop=13)
-    with pytest.raises(DataError, match=r"the sample: found 48 rows and 40 columns.*crop=null"):
+    with pytest.raises(DataError, match=r"the sample: found 48 rows and 40 columns.*or task\.crop=null"):
         load_denoising(corpus="sample", crop=41)
     with pytest.raises(DataError, match=r"5 images, of which task\.held_out=20 .* more than 20, or task\.validation"):
         load_denoising(train=str(folder))

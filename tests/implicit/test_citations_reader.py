@@ -76,6 +76,7 @@ def test_a_plain_text_is_read_like_its_tagged_form(tmp_path: Path) -> None:
         ("<author> A. </title>", "found <author> before </title>"),
         ("A. </author>", "found </author> in .*expected <author> …"),
         ("<autor> A. </autor>", r"found field <autor> in .*expected one of author, .*volume\. Did you mean 'author'"),
+        ("<TITLE> A. </TITLE>", r"found field <TITLE> in .*Did you mean 'title'"),
         ("<author> A. </author> et al <date> 1 </date>", "found 'et al' outside of fields"),
         ("<date> 1 </date> and more", "found 'and more' outside of fields"),
         ("Plain words", "found no field in 'Plain words'"),

@@ -293,7 +293,10 @@ def test_rules_for_unknown_names_are_left_out_with_a_warning(tmp_path, names):
     ("words", "message"),
     [
         (["no.py"], "no.py: found no such file"),
-        (["mine.py", "names.conll"], "found names.conll without --kind; expected --kind names, tags or texts"),
+        (
+            ["mine.py", "names.conll"],
+            "found names.conll without --kind; expected --kind names, tags or texts (rules for",
+        ),
         (["mine.py", "no.conll", "--kind", "names"], "no.conll: found no such file"),
         (["mine.py", "texts.tsv", "--kind", "texts"], "rules only for LOC, PER; "),
         (["broken.py", "names.conll", "--kind", "names"], "broken.py, line 3: rule 'f': AttributeError: 'tuple'"),

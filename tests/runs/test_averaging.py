@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from spen_plugins.runs.folder.folder import MEAN, RunFolder
 from spen_plugins.runs.many import means
 from spen_plugins.runs.train import averaging
 from spen_plugins.runs.train.averaging import average_runs, name_runs, select
+from spen_plugins.runs.train.decoding import check_decodes
 from tests.loaded import QUIET, spen, spen_run, trained
 
 LABELS = ["trainer.epochs=1", "trainer.epoch_updates=8", "trainer.batch_size=128", "features.hidden=[8]"]
@@ -184,6 +186,12 @@ def test_tags_without_spans_have_one_decoder(tmp_path: Path) -> None:
     spen("decode", *runs, tmp_path / "x", "--mean")
     assert RunFolder(tmp_path / "x").metrics()["protocol"]["decoding"] == "the net's best, of all sequences"
     assert "decode" not in RunFolder(tmp_path / "x").facts()
+
+
+def test_a_decoder_that_is_not_fitted_cannot_be_replaced() -> None:
+    experiment = SimpleNamespace(task=SimpleNamespace(type="trees", cls=object))
+    with pytest.raises(sp.ConfigError, match=r"whose decoder isn't fitted on validation.*train again"):
+        check_decodes(Path("run"), experiment)
 
 
 def test_a_folder_of_methods_and_seeds_predicts_with_a_mean(methods_folder: Path, tmp_path: Path, monkeypatch) -> None:

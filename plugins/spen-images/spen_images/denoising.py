@@ -107,7 +107,7 @@ class Denoising(ImageTask, sp.ReadsInputs):
             if crop is not None and min(example.shape) < crop:
                 rows, columns = example.shape
                 path = Path(source, example.name) if Path(str(source)).is_dir() else source
-                expected = f"at least task.crop={crop} of both; use a smaller crop, or crop=null for whole images"
+                expected = f"at least task.crop={crop} of both; use a smaller crop, or task.crop=null for whole images"
                 raise sp.DataError(path, None, f"{rows} rows and {columns} columns", expected)
 
     def _set_part(self, part: str, names: Sequence[str], pixels: Sequence[np.ndarray | None]) -> None:

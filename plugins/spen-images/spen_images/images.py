@@ -37,6 +37,8 @@ def list_images(path: str | Path) -> list[Path]:
     images = sorted((p for p in files if p.suffix.lower() in SUFFIXES), key=lambda p: p.name)
     if not images:
         problem = f"a folder with {len(files)} other files" if files else "an empty folder"
+        if not files and any(p.is_dir() for p in path.iterdir()):
+            problem = "no image directly in this folder, only folders"
         raise DataError(path, None, problem, f"images ({', '.join(SUFFIXES)})")
     return images
 

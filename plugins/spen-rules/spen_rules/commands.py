@@ -67,7 +67,10 @@ def rules(
         typer.echo(write_listing(voting), nl=False)
         return
     if kind is None:
-        raise sp.ConfigError(f"found {data} without --kind; expected --kind names, tags or texts")
+        raise sp.ConfigError(
+            f"found {data} without --kind; expected --kind names, tags or texts (rules for roles and citations can "
+            "only be listed, without FILE)"
+        )
     if scheme is not None and kind != "names":
         raise sp.ConfigError(f"--scheme requires --kind names; found --kind {kind}")
     names = [name for rule in voting.rules for name in rule.names] + [*(voting.file.default_vote or ())[:1]]

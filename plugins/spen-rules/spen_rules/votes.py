@@ -58,15 +58,13 @@ class VotingRules(sp.Rules):
         kind_names = ", ".join(sorted({*kinds})[:20])
         if unknown and not names & self._members.keys():
             raise sp.ConfigError(
-                f"{self.file.path}: found rules only for {', '.join(unknown)}; the examples with gold have {kind_names}"
+                f"{self.file.path}: found rules only for {', '.join(unknown)}; the task's outputs have {kind_names}"
             )
         self._rest, self._weights = self._find_rest(), self._weigh_values()
         if not unknown:
             return []
         hints = "".join(sp.did_you_mean(name, self._members) for name in unknown)
-        return [
-            f"warning: rules for {', '.join(unknown)} are ignored: the examples with gold have {kind_names}.{hints}"
-        ]
+        return [f"warning: rules for {', '.join(unknown)} are ignored: the task's outputs have {kind_names}.{hints}"]
 
     def _find_rest(self) -> tuple[list[int], float]:
         """The values for words, or texts, without a vote, and their weight."""

@@ -114,7 +114,8 @@ def check_decodes(run: Path, experiment: Experiment) -> None:
     """Raise a ConfigError if a run's task has no choice of decoders."""
     if not issubclass(experiment.task.cls, FitsDecoder):
         raise ConfigError(
-            f"{run}: task {experiment.task.type!r} has no task.decode; expected a task of label sets or spans"
+            f"{run}: found task {experiment.task.type!r}, whose decoder isn't fitted on validation; expected a task of "
+            "label sets or spans (if the task has task.decode, train again with another value)"
         )
 
 
