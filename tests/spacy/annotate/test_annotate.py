@@ -613,8 +613,9 @@ def test_a_column_that_cannot_be_read_fails_its_document(
     path = write_text_file(tmp_path, ["Anna went", "unreadable"])
     one, other = rows(path, to=to, errors="keep")
     assert (one["error"], other["test_length"], other["ents"]) == (None, None, None)
-    assert other["error"] == f"{path}:2: the pipeline fails (ZeroDivisionError: no length)"
-    assert "the pipeline fails (ZeroDivisionError" in get_error(pipeline, path, out=tmp_path / "stop", to=to)
+    error = "the column 'test_length' fails (ZeroDivisionError"
+    assert other["error"] == f"{path}:2: {error}: no length)"
+    assert error in get_error(pipeline, path, out=tmp_path / "stop", to=to)
 
 
 @pytest.mark.parametrize(

@@ -148,15 +148,18 @@ def _annotate_one(nlp: Language, document: Document) -> Doc | str:
 
 def _read_columns(columns: Mapping[str, Column], document: Document, doc: Doc | None, error: str | None) -> Row:
     """The row of a document; it has an error if one of its values can't be read."""
-    try:
-        return Row(document, doc, error, {} if doc is None else {k: column.read(doc) for k, column in columns.items()})
-    except Exception as failure:  # raised by the getter of any component
-        return Row(document, None, _describe_failure(document, failure), {})
+    values = {}
+    for name, column in columns.items() if doc is not None else ():
+        try:
+            values[name] = column.read(doc)
+        except Exception as failure:  # raised by the getter of any component
+            return Row(document, None, _describe_failure(document, failure, f"the column {name!r}"), {})
+    return Row(document, doc, error, values)
 
 
-def _describe_failure(document: Document, error: Exception) -> str:
+def _describe_failure(document: Document, error: Exception, culprit: str = "the pipeline") -> str:
     reason = " ".join(str(error).split())
-    return f"{document.name}:{document.row}: the pipeline fails ({type(error).__name__}: {reason:.300})"
+    return f"{document.name}:{document.row}: {culprit} fails ({type(error).__name__}: {reason:.300})"
 
 
 def _copy_text(document: Document) -> Any:
