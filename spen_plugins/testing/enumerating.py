@@ -58,7 +58,7 @@ def check_enumerated(q: Proposal, y: Tensor, allowed: Tensor, approximate: Seque
     if not q.exact:
         return
     if isinstance(q, Mixture):
-        approximate = ("mode", "tempered")
+        approximate = (*approximate, "mode", "tempered")
     assert_same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
     assert_same(q.density(y)[0], log_prob, f"{name}.density differs from log_prob")
     if "mode" not in approximate:
