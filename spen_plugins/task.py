@@ -14,6 +14,7 @@ from spen_plugins.settings.config import Config
 from spen_plugins.spaces import OutputSpace, Proposal
 
 PARTS = ("train", "validation", "test")
+"""Parts of every task's examples."""
 FILES = ("file", *PARTS)
 """Fields of a task's config that name files of examples: one with all parts, or one for each."""
 HELD_OUT = 0.2

@@ -8,7 +8,7 @@ as they would make most of the file and change with every version of matplotlib.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,8 +22,10 @@ SECONDS = 600
 """Longest time of a cell."""
 
 
-def main(paths: list[str]) -> None:
-    for path in map(Path, paths):
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="+", type=Path, help="notebooks to run and rewrite")
+    for path in parser.parse_args().notebooks:
         with TemporaryDirectory() as folder:
             notebook = text_alone(executed(path, Path(folder)))
         with writing(path) as part:
@@ -77,4 +79,4 @@ def _join_streams(outputs: list[Any]) -> list[Any]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

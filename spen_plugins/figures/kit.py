@@ -40,8 +40,11 @@ OTHER_IMAGES = (".bmp", ".eps", ".gif", ".jpeg", ".jpg", ".pgf", ".ps", ".svgz",
 """Suffixes of image files that are not written."""
 
 Record = dict[str, Any]
+"""One epoch of a run: a line of its history.jsonl."""
 Curve = Callable[[Record], float | None]
+"""An epoch's record -> the number to plot; None if the epoch has none."""
 Scale = Literal["linear", "log", "fitting"]
+"""Scale of the vertical axis; see `set_scale`."""
 Made = TypeVar("Made")
 
 

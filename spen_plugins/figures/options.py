@@ -22,12 +22,14 @@ Runs = Annotated[
         help="Run folders, folders with one run per seed, or folders of several methods; label=folder names one.",
     ),
 ]
+"""Argument of a figure of several runs."""
 Run = Annotated[
     str,
     typer.Argument(
         metavar="RUN", show_default=False, help="A run folder, or a folder of seeds, of which the first is used."
     ),
 ]
+"""Argument of a figure of one run; see `group_of`."""
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -36,6 +38,7 @@ Out = Annotated[
         help="Write STEM.png and STEM.svg, or a PDF to NAME.pdf (default: RUN/plots/NAME, or FILE without its suffix).",
     ),
 ]
+"""Option for the place of a figure's files; see `save_figure`."""
 
 
 def find_groups(words: list[str]) -> list[Group]:

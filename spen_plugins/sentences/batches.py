@@ -17,7 +17,9 @@ from spen_plugins.data.text import DIGITS
 from spen_plugins.task import Indexer
 
 PADDING = "<pad>"
+"""Word of a vocabulary for padding, number 0."""
 UNKNOWN = "<unk>"
+"""Word of a vocabulary for any unknown word, number 1."""
 WHOLE = "sentence."
 """Prefix of the names of the tensors that have a row for each different sentence of a batch."""
 REMEMBERED = 300_000

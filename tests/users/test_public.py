@@ -11,6 +11,7 @@ import sys
 import textwrap
 from dataclasses import fields, is_dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -121,6 +122,24 @@ def test_public_names_are_documented(module: str) -> None:
         name for name in names if inspect.isroutine(value := getattr(MODULES[module], name)) and not value.__doc__
     ]
     assert undocumented in ([], ["hookimpl"])
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_public_types_and_constants_have_docstrings(module: str) -> None:
+    """Below their assignment, where the API page reads them."""
+    undocumented = []
+    for node in ast.walk(ast.parse(inspect.getsource(MODULES[module]))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("spen_plugins."):
+            body = ast.parse(inspect.getsource(importlib.import_module(node.module))).body
+            for statement, following in pairwise([*body, ast.Pass()]):
+                if isinstance(statement, ast.Assign) and not is_docstring(following):
+                    names = {ast.unparse(target) for target in statement.targets}
+                    undocumented += names & {alias.name for alias in node.names}
+    assert not undocumented
+
+
+def is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def test_the_checks_are_in_the_table() -> None:

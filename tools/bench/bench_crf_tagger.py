@@ -16,8 +16,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import pycrfsuite
-
 from spen_plugins.data.catalogue import locate
 from spen_plugins.data.sentences.conllu import read_conllu
 from tools.errors import end_with_message
@@ -31,6 +29,8 @@ def main() -> None:
     parser.add_argument("--tags", default="xpos", help="field that holds the tags (default: xpos)")
     parser.add_argument("--rounds", type=int, default=10, help="rounds over the training file (default: 10)")
     options = parser.parse_args()
+    import pycrfsuite
+
     train, test = (read_conllu(locate(path), tags=options.tags) for path in (options.train, options.test))
     trainer = pycrfsuite.Trainer(algorithm="ap", params={"max_iterations": options.rounds}, verbose=False)
     for sentence in train:

@@ -8,6 +8,7 @@ Chromium.
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 from pathlib import Path
@@ -25,6 +26,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     doc = spacy.load("spen_en")(TEXT)
     save_text(draw(doc), FIGURES / "srl_frame.svg")
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)

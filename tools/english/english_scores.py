@@ -30,9 +30,10 @@ HOLDS = 0.1
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pipelines", nargs="+", help="installed pipelines of spen-plugins' parts, as in spen_en")
+    pipelines = parser.parse_args().pipelines
     print("| part | decisions | temperature | dev before | dev | test before | test |", flush=True)
     print("|---|---|---:|---:|---:|---:|---:|")
-    for name in parser.parse_args().pipelines:
+    for name in pipelines:
         place = get_package_path(name) / "pipeline"
         for folder in sorted(path.parent for path in place.glob("*/*/calibration.json")):
             print(calibration_row(name, folder), flush=True)

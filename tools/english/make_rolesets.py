@@ -8,10 +8,10 @@ equal bytes.
 
 from __future__ import annotations
 
+import argparse
 import json
 import lzma
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ def _join_words(text: str | None) -> str:
 
 
 def main() -> None:
-    source = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder with rolesets.jsonl and LICENSE")
+    source = parser.parse_args().folder
     rows = [json.loads(row) for row in (source / "rolesets.jsonl").read_text(encoding="utf-8").splitlines()]
     text = "".join(line(row) + "\n" for row in sorted(rows, key=lambda row: row["id"]))
     data = lzma.compress(text.encode(), format=lzma.FORMAT_XZ, filters=FILTERS)

@@ -12,6 +12,7 @@ one, to as many digits as before; what follows the number stays, and so does wha
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ Runs = Mapping[tuple[str, str, str, str], Mapping[str, float]]
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     runs = read_runs(PAGES / "runs.csv")
     for path in sorted(PAGES.glob("*.md")):
         text = path.read_text(encoding="utf-8")

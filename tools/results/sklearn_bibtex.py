@@ -7,6 +7,7 @@ All fit the training and validation rows of SEAL's split; ours hold out a fifth 
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import make_task, parse_experiment
 from spen_plugins.registry import Registry
 from spen_plugins.sklearn import MultiLabelClassifier
+from tools.errors import end_with_message
 
 MODELS = (
     OneVsRestClassifier(LogisticRegression()),
@@ -38,7 +40,9 @@ def arrays(task: Any, *parts: str) -> tuple[sparse.csr_matrix, np.ndarray]:
     return sparse.csr_matrix((np.ones(len(columns), np.float32), columns, starts), shape), batch.gold[:, 0].numpy()
 
 
+@end_with_message()
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     task = make_task(parse_experiment(evaluate("labels", {"data": "bibtex"}), "labels", Registry()))
     task.load()
     (X, Y), (X_test, Y_test) = arrays(task, "train", "validation"), arrays(task, "test")

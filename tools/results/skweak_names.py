@@ -15,7 +15,6 @@ import argparse
 from pathlib import Path
 
 import spacy
-from skweak.aggregation import HMM
 from spacy.tokens import Doc, Span
 from spacy.util import filter_spans
 
@@ -30,6 +29,8 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="file to write")
     parser.add_argument("--iob1", action="store_true", help="write IOB1, the scheme of Wikigold")
     options = parser.parse_args()
+    from skweak.aggregation import HMM
+
     rules = [rule for rule in load_rules(options.rules).rules if not rule.is_against and rule.names != ("O",)]
     labels = sorted({name for rule in rules for name in rule.names})
     nlp = spacy.blank("en")

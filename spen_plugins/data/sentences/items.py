@@ -101,6 +101,7 @@ def _check_strings(values: Any, name: str, size: int | None = None) -> tuple[str
 
 ROLE_FORM = '{"words": ["Forces", "killed", "him"], "predicate": 1}'
 FORMS = '{"words": ["Forces", "killed", "him"], "predicates": [1]}'
+"""An item with several predicates, as messages show it."""
 
 KEYS = ("words", "tokens", "predicate", "predicates", "tags", "arguments", "lemma", "sense")
 """Keys of an item that are read."""
