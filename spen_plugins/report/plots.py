@@ -42,6 +42,8 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
     figure.suptitle(title if len(title) < 14 * figure.get_figwidth() else "Training", x=0.01, ha="left")
     axes = filled(figure, len(panels), columns)
     for axis, panel in zip(axes, panels, strict=True):
+        if axis is not axes[0]:
+            axis.sharex(axes[0])  # gradients needn't be measured in each epoch
         _draw_panel(axis, panel, histories, best=axis is axes[0])
     legend_below(figure, axes[0])
     return figure

@@ -60,6 +60,11 @@ def legend(figure: Figure) -> list[str]:
 # Training
 
 
+def test_all_panels_show_all_epochs(tmp_path: Path) -> None:
+    figure = training_figure([Group("mine", [written(tmp_path / "mine", [0.2, 0.5])])])  # one measured gradient
+    assert len({axis.get_xlim() for axis in figure.axes}) == 1
+
+
 def test_a_figure_shows_the_numbers_of_a_run(tmp_path: Path) -> None:
     run = written(tmp_path / "mine", [0.2, 0.5, 0.4])
     figure = training_figure([Group("mine", [run])])
