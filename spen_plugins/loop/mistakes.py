@@ -67,8 +67,8 @@ def rehearse(trainer: Trainer, recipe: Recipe, accelerator: Accelerator) -> list
         if (names := [name for name, is_idle in idle.items() if is_idle]) and not notes:
             others = f" and {len(names) - 3} more" if len(names) > 3 else ""
             notes.append(
-                f"warning: in the first batch, no loss has a gradient to {', '.join(names[:3])}{others}, so training "
-                "leaves them as they are; expected parameters that are used, not detached, or requires_grad_(False)"
+                f"warning: in the first batch, no loss has a gradient to {', '.join(names[:3])}{others}; if later "
+                "batches give none either, training leaves them as they are. Use them, or set requires_grad_(False)"
             )
     except (ConfigError, DataError, PluginError):
         raise
@@ -119,8 +119,8 @@ def check_protocol(trainer: Trainer) -> None:
 def _rehearse_stage(
     nets: NetStates, stage: Stage, number: int, recipe: Recipe, accelerator: Accelerator, idle: dict[str, bool]
 ) -> list[str]:
-    """Passes one batch through the stage's phases; `idle` tells of each parameter if none so far had a gradient to it.
-    Returns warnings."""
+    """Passes one batch through the stage's phases. Returns warnings; `idle` maps each parameter's name to True while no
+    loss has had a gradient to it."""
     notes: list[str] = []
     model, task = nets.model, recipe.task
     for change in (stage.start, stage.set):

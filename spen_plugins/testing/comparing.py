@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from spen_plugins.task import Task
 
 T = TypeVar("T")
 _NUMBERS = (float("nan"), float("inf"), -float("inf"))
+_OF_EVERY_MODULE = vars(nn.Module()).keys()
 
 
 def collate(task: Task, examples: Sequence[Any]) -> Batch:
@@ -88,49 +89,71 @@ def assert_shape(value: Tensor, shape: tuple[int, ...], label: str) -> None:
 
 
 def check_state(module: nn.Module, compute: Callable[[], Tensor]) -> None:
-    """Assert that a copy of the module from before a call in training mode returns the same result of `compute()`, bit
-    for bit, once it has loaded the module's state from safetensors."""
-    try:
-        copy = deepcopy(module)
-    except Exception:  # it may hold anything: a lock, a tensor of the last graph
-        copy = module
+    """Assert that `compute()` returns the same result, bit for bit, after a call in training mode and once the module's
+    state is loaded from safetensors while its plain attributes are as before that call."""
+    earlier = _list_attributes(module, _copy)
     module.train()
     compute()
-    for inner in module.modules():
+    for path, inner in module.named_modules():
         assert not (isinstance(inner, _BatchNorm) and inner.training), (
-            f"{type(module).__name__} has a {type(inner).__name__}, so that an example's result depends on other "
-            "examples of the batch in training; expected another norm, such as LayerNorm"
+            f"{'.'.join(filter(None, (type(module).__name__, path)))} is a {type(inner).__name__} in training mode, so "
+            "an example's result depends on other examples of the batch; expected another norm, such as LayerNorm"
         )
     module.eval()
     expected = compute()
     data = save({key: value.clone().contiguous() for key, value in module.state_dict().items()})
-    changed = _list_changed(module, copy)
-    attributes, module.__dict__ = vars(module), vars(copy)  # `compute` holds the module, so the copy takes its place
+    learned = _list_attributes(module, lambda value: value)
+    _set_attributes(earlier)
     with torch.no_grad():
         for value in module.state_dict().values():
             value.zero_()
     module.load_state_dict(load(data))
-    loaded = compute()
-    module.__dict__ = attributes
-    assert torch.equal(loaded, expected) or not changed, (
-        f"{changed[0]} changes in training, but a plain tensor or number is not saved; expected a buffer, "
-        f"self.register_buffer({changed[0].rpartition('.')[2]!r}, ...)"
-    )
-    assert torch.equal(loaded, expected), (
+    try:
+        loaded = compute()
+    finally:
+        _set_attributes(learned)
+    if torch.equal(loaded, expected):
+        return
+    for (inner, values), (_, earlier_values) in zip(learned, earlier, strict=True):
+        for name, value in values.items():
+            if isinstance(value, Tensor | float | int) and not _are_equal(value, earlier_values.get(name)):
+                raise AssertionError(
+                    f"{type(inner).__name__}.{name} changes in training, but a plain tensor or number is not saved; "
+                    f"expected a buffer, self.register_buffer({name!r}, ...)"
+                )
+    raise AssertionError(
         f"{type(module).__name__} returns other numbers after its state was saved and loaded; "
         "whatever it learns must be a parameter or a buffer"
     )
 
 
-def _list_changed(module: nn.Module, copy: nn.Module) -> list[str]:
-    """Attributes with tensors or numbers, as `Class.attribute`, that differ from those of an earlier copy."""
+def _list_attributes(module: nn.Module, change: Callable[[Any], Any]) -> list[tuple[nn.Module, dict[str, Any]]]:
+    """The attributes of a module and of those in it, changed, without those that every module has."""
     return [
-        f"{type(inner).__name__}.{name}"
-        for inner, earlier in zip(module.modules(), copy.modules(), strict=False)
-        for name, value in vars(inner).items()
-        if isinstance(value, Tensor | float | int)
-        and not torch.equal(torch.as_tensor(value), torch.as_tensor(vars(earlier).get(name, torch.nan)))
+        (inner, {name: change(value) for name, value in vars(inner).items() if name not in _OF_EVERY_MODULE})
+        for inner in module.modules()
     ]
+
+
+def _copy(value: Any) -> Any:
+    """A copy of a tensor, list, dict or set; other values as they are."""
+    if isinstance(value, Tensor):
+        return value.clone()
+    return copy(value) if type(value) in (list, dict, set) else value
+
+
+def _set_attributes(attributes: Sequence[tuple[nn.Module, Mapping[str, Any]]]) -> None:
+    """Gives each module just these attributes, beside those that every module has."""
+    for inner, values in attributes:
+        for name in vars(inner).keys() - _OF_EVERY_MODULE - values.keys():
+            del vars(inner)[name]
+        vars(inner).update(values)
+
+
+def _are_equal(value: Tensor | float, other: Any) -> bool:
+    if isinstance(value, Tensor) or isinstance(other, Tensor):
+        return isinstance(value, Tensor) and isinstance(other, Tensor) and torch.equal(value, other)
+    return value == other
 
 
 def make_ready(module: nn.Module, *beside: nn.Module) -> str:
@@ -151,7 +174,9 @@ def assert_kept(call: Callable[[], T], tensors: Mapping[str, Tensor], name: str)
     copies = {key: value.clone() for key, value in tensors.items()}
     result = call()
     for key, value in tensors.items():
-        assert torch.equal(value, copies[key]), f"{name} changes {key!r} in place; expected a changed copy"
+        torch.testing.assert_close(
+            value, copies[key], rtol=0, atol=0, equal_nan=True, msg=f"{name} changes {key!r} in place; expected a copy"
+        )
     return result
 
 

@@ -98,7 +98,9 @@ def _check_averages(q: Proposal, y: Tensor, p: Tensor, has_exact_mean: bool) -> 
 def _check_mode(q: Proposal, y: Tensor, allowed: Tensor, log_prob: Tensor) -> None:
     name = type(q).__name__
     is_mode = (y[0] == q.mode[0]).flatten(1).all(1)
-    assert (is_mode & allowed).any(), f"{name}.mode returns an output that is no mode of one-hot logits"
+    assert (is_mode & allowed).any(), (
+        f"{name}.mode returns an output that the space's own distribution never has as its mode"
+    )
     assert_same(log_prob[is_mode][0], log_prob[allowed].max(), f"{name}.mode is not the most probable output{HINT}")
     if not lists_k_best(q):
         return

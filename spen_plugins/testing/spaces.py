@@ -120,7 +120,7 @@ def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generato
         _check_geometry(space, mask, y, generator)
         for _ in range(EXAMPLES):
             logits = 2 * torch.randn(1, 1, *shape, generator=generator, dtype=torch.float64)
-            check_enumerated(space.independent(logits, mask), y, allowed)
+            check_enumerated(space.independent(logits.requires_grad_(), mask), y, allowed)
 
 
 def _check_geometry(space: OutputSpace, mask: Tensor | None, y: Tensor, generator: torch.Generator) -> None:

@@ -86,7 +86,7 @@ def _check_metric(task: Task, examples: Sequence[Any], unlabelled: Sequence[Any]
         return [metric.compute()[task.selection] for _ in range(2)]
 
     if len(examples) > 1:
-        first, others = task.collate(examples[:1]), task.collate(examples[1:])
+        first, others = task.collate(examples[:1], [0]), task.collate(examples[1:], list(range(1, len(examples))))
         updates = [(first, 12 * (first.gold * 2 - 1)), (others, 10 * (1 - others.gold * 2))]
         scores = [*compute(*updates), *compute(*updates[::-1])]
         assert np.allclose(scores, scores[0], equal_nan=True), (

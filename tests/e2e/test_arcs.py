@@ -193,8 +193,12 @@ def test_end_to_end(task):
     copies = {"energy.features": "inference_net.net.features", "energy.local": "inference_net.net.local"}
     scorer = make(ArcScorer, task, hidden=4)
     net = Unrolled(Unrolled.Config(steps=2, rates="learned", entropy=1), task, net=scorer)
-    trainer = Unroll(Unroll.Config(epochs=1, init_epochs=1, clamped_epochs=1, copies=copies))
-    check_trainer(trainer, sp.Model(net, make(Arcs, task, **SMALL), None), task)
+    trainers = [
+        Unroll(Unroll.Config(epochs=1, init_epochs=epochs, clamped_epochs=1, copies=copies)) for epochs in (0, 1)
+    ]
+    model = sp.Model(net, make(Arcs, task, **SMALL), None)
+    check_trainer(trainers[0], model, task)
+    check_trainer(trainers[1], model, task, ["inference_net.log_rates"])  # no step is made in stage `init`
 
 
 @pytest.mark.parametrize("method", ["spen", "spen_ssvm"])

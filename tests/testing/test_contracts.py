@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import threading
 from dataclasses import replace
 from string import ascii_lowercase
 
@@ -660,6 +661,27 @@ class Remembers(IdleNet):
         return replace(proposal, logits=proposal.logits + len(self.calls))
 
 
+class Locked(MovingMean):
+    """A module that can't be copied."""
+
+    def __init__(self, config, task, features=None):
+        super().__init__(config, task, features)
+        self.lock = threading.Lock()
+
+
+class KeepsLast(IdleNet):
+    """Attributes without any influence on the output."""
+
+    def __init__(self, config, task, features=None):
+        super().__init__(config, task, features)
+        self.last, self.seed = None, 2**63 + 5
+
+    def forward(self, x, energy=None):
+        proposal = super().forward(x)
+        self.last = proposal.logits.detach()
+        return proposal
+
+
 class Normalises(IdleNet):
     def __init__(self, config, task, features=None):
         super().__init__(config, task, features)
@@ -670,15 +692,21 @@ class Normalises(IdleNet):
     ("net", "message"),
     [
         (MovingMean, r"MovingMean\.shift changes in training.*register_buffer\('shift'"),
+        (Locked, r"Locked\.shift changes in training"),
         (Sharpens, r"Sharpens\.scale changes in training.*register_buffer\('scale'"),
         (Remembers, "Remembers returns other numbers after its state was saved and loaded"),
-        (Normalises, "Normalises has a BatchNorm1d, so that an example's result depends on other examples"),
+        (Normalises, r"Normalises\.spare is a BatchNorm1d in training mode, so an example's result depends on other"),
     ],
 )
 def test_the_checks_find_a_state_that_is_not_saved_or_mixes_examples(net, message):
     task = ToyLabels()
     with pytest.raises(AssertionError, match=message):
         check_inference_net(net(sp.Config(), task, ToyFeatures(task)), task, allow_idle=["spare"])
+
+
+def test_attributes_may_change_if_the_output_does_not():
+    task = ToyLabels()
+    check_inference_net(KeepsLast(sp.Config(), task, ToyFeatures(task)), task, allow_idle=["spare"])
 
 
 def test_the_checks_find_idle_parameters():
@@ -888,6 +916,36 @@ def test_the_checks_find_a_broken_trainer(stage, message):
         check_trainer(trainer(sp.TrainerConfig()), model, task)
     with pytest.raises(AssertionError, match="expected an instance, such as"):
         check_trainer(trainer, model, task)
+
+
+def make_semi_supervised(context):
+    """A term of the examples without gold, if there are any."""
+    labelled = context.batch.labelled
+    return make_cross_entropy(context) | (
+        {} if labelled.all() else {"b": context.proposal.mean.flatten(1).sum(1) * ~labelled}
+    )
+
+
+def refuse_unlabelled(context):
+    if not context.batch.labelled.all():
+        raise sp.ConfigError("needs gold")
+    return make_cross_entropy(context)
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        make_stage(make_semi_supervised),
+        make_stage(refuse_unlabelled),
+        make_stage(lambda c: {"a": -c.batch.gold_log_prob(c.proposal)}, examples=ToyLabels().part("train")),
+        make_stage(make_cross_entropy, select=lambda model, batches: next(model.parameters()).sum()),
+    ],
+)
+def test_the_checks_accept_a_trainer_that_runs(stage):
+    task, trainer = ToyLabels(), type("Sound", (sp.Trainer,), {"stages": lambda *_: [stage]})
+    model, state = Model(make_independent(task), None, None), torch.random.get_rng_state()
+    check_trainer(trainer(sp.TrainerConfig()), model, task)
+    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_stages_of_one_name_are_found():

@@ -205,6 +205,12 @@ class SeesNeighbours(ToyFeatures):
         return vectors + F.pad(vectors[:, :-1], (0, 0, 1, 0)) * x.mask.unsqueeze(-1)
 
 
+class Averages(ToyFeatures):
+    def forward(self, x):
+        vectors = super().forward(x) * x.mask.unsqueeze(-1)
+        return vectors + vectors.sum(1, keepdim=True) / x.mask.sum(1).view(-1, 1, 1)
+
+
 class HasNoTokens(ToyFeatures):
     def forward(self, x):
         return super().forward(x)[:, 0]
@@ -212,7 +218,11 @@ class HasNoTokens(ToyFeatures):
 
 @pytest.mark.parametrize(
     ("features", "message"),
-    [(SeesNeighbours, "contextual = False, but a token's vector depends"), (HasNoTokens, r"found shape \(4, 3\)")],
+    [
+        (SeesNeighbours, "contextual = False, but a token's vector depends"),
+        (Averages, "contextual = False, but a token's vector depends"),
+        (HasNoTokens, r"found shape \(4, 3\)"),
+    ],
 )
 def test_a_broken_feature_network_is_found(features, message):
     task = ToyTags()
