@@ -189,7 +189,8 @@ def check_feature_network(
             for key, value in batch.x.inputs.items()
         }
         others = compute(replace(batch, x=replace(batch.x, inputs=changed_inputs)))[:, 1:]
-        assert_same(others, compute(batch)[:, 1:], f"{name}: contextual = False, but a token's vector depends on more")
+        message = f"{name} has contextual = False, but a token's vector depends on other tokens"
+        assert_same(others, compute(batch)[:, 1:], message)
     _check_rows(task, compute, name)
     _check_none_idle(features, compute(batch).square().sum(), allow_idle, f"{name}'s output")
     check_state(features, lambda: compute(batch))
@@ -218,8 +219,6 @@ def _check_k_best(proposal: Proposal, name: str, has_exact_mode: bool) -> None:
 def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], description: str) -> None:
     """Check that `value` has a gradient to every parameter of `module` that is not named in `allowed`."""
     parameters = {key: p for key, p in module.named_parameters() if p.requires_grad and not is_below(allowed, key)}
-    if not parameters:
-        return
     idle = list_idle(value, parameters)
     assert not idle, f"{description} has no gradient to {', '.join(idle)}; if that is intended, name them in allow_idle"
 

@@ -8,12 +8,15 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_e2e.images import Convnet, DeepPrior, FieldOfExperts, Input, non_negative
 from spen_e2e.residual import ResidualPrior
 from spen_e2e.unrolled import Unrolled
+from spen_plugins.loop.mistakes import rehearse
+from spen_plugins.loop.recipe import Recipe
 from spen_plugins.testing import ToyLabels, check_energy_loss
 from spen_plugins.testing.comparing import collate
 from tests.e2e.toys import images, make
@@ -161,6 +164,17 @@ def test_loss_augmented_inference_stays_bounded(name: str) -> None:
     distant = 1e4 * torch.randn(2, 3, 6, 7, dtype=torch.float64)
     values = energy.at(batch.x)(distant) - toy.space.cost(distant, batch.gold, None)
     assert (values > 0).all()
+
+
+def test_the_trial_before_training_uses_crops() -> None:
+    task, shapes = load_denoising(crop=9), []
+    model = sp.Model(make_unrolled(task), make_energy("deep_prior", task), None).float()
+    model.inference_net.register_forward_pre_hook(lambda _, args: shapes.append(args[0].inputs["image"].shape))
+    cls, config = parsed("trainer", "e2e.unroll")
+    trainer = cls(config)
+    recipe = Recipe(model, task, trainer.stages(model, task), trainer.config, 0)
+    rehearse(trainer, recipe, Accelerator(cpu=True))
+    assert {tuple(shape[1:]) for shape in shapes} == {(9, 9)}
 
 
 def test_the_feed_forward_net_has_the_layers_of_the_deep_prior() -> None:

@@ -222,8 +222,10 @@ def test_an_energy_without_a_second_derivative_is_found_before_anything_is_train
     model = sp.Model(net_for(task).float(), Bad(sp.Config(), task), None)
     trainer = make_trainer(init_epochs=1)
     recipe = Recipe(model, task, trainer.stages(model, task), trainer.config, 0)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(sp.ConfigError, match="second derivative in y, and Bad has none"):
         rehearse(trainer, recipe, Accelerator(cpu=True))
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
 
 
 def test_an_interrupted_run_resumes_bit_for_bit_in_every_stage(tmp_path) -> None:

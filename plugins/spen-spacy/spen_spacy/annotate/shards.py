@@ -49,6 +49,7 @@ class Row(NamedTuple):
     values: Mapping[str, Any]
 
 
+Columns = Mapping[str, Column]
 Write = Callable[[Sequence[Row]], None]
 
 
@@ -60,7 +61,7 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Iterator[Done]:
         with (
             nlp.memory_zone(),
             sp.writing(shard.path(job)) as temporary,
-            _WRITERS[job.form](nlp, job, shard, temporary) as write,
+            _WRITERS[job.form](nlp, job, shard, columns, temporary) as write,
         ):
             for group in _group_documents(_read(nlp, job, shard)):
                 rows = [_read_columns(columns, *result) for result in _annotate_group(nlp, group)]
@@ -69,8 +70,7 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Iterator[Done]:
                     raise sp.RunError(first_error)
                 write(rows)
                 docs = [row.doc for row in rows if row.doc is not None]
-                characters = sum(len(doc.text) for doc in docs)
-                yield Done(shard.number, len(rows), sum(map(len, docs)), characters, False)
+                yield Done(shard.number, len(rows), sum(map(len, docs)), sum(len(doc.text) for doc in docs), False)
     except sp.SpenError as error:
         failure = str(error)
     yield Done(shard.number, 0, 0, 0, True, failure)
@@ -100,9 +100,8 @@ def note_unspaced(nlp: Language, job: Job, shards: Sequence[Shard], language: st
     if not job.pipeline.tags_words or job.pipeline.language != "en":
         return []
     documents = islice((document for shard in shards for document in _read(nlp, job, shard)), FIRST)
-    return sp.note_unspaced(
-        "\n".join(document.text for document in documents if isinstance(document.text, str)), language
-    )
+    texts = (document.text for document in documents if isinstance(document.text, str))
+    return sp.note_unspaced("\n".join(texts), language)
 
 
 def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
@@ -146,7 +145,7 @@ def _annotate_one(nlp: Language, document: Document) -> Doc | str:
         return _describe_failure(document, error)
 
 
-def _read_columns(columns: Mapping[str, Column], document: Document, doc: Doc | None, error: str | None) -> Row:
+def _read_columns(columns: Columns, document: Document, doc: Doc | None, error: str | None) -> Row:
     """The row of a document; it has an error if one of its values can't be read."""
     values = {}
     for name, column in columns.items() if doc is not None else ():
@@ -168,7 +167,7 @@ def _copy_text(document: Document) -> Any:
 
 
 @contextmanager
-def _open_docbin(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
+def _open_docbin(nlp: Language, job: Job, shard: Shard, columns: Columns, path: Path) -> Iterator[Write]:
     docs = DocBin(store_user_data=True)
 
     def write(rows: Sequence[Row]) -> None:
@@ -185,15 +184,14 @@ def _open_docbin(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[
 
 
 @contextmanager
-def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
+def _open_parquet(nlp: Language, job: Job, shard: Shard, columns: Columns, path: Path) -> Iterator[Write]:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
     from spen_spacy.annotate.cells import TYPES, make_cell
 
-    annotations = list_columns(nlp, job.columns)
     document_types = {"input_file": pa.string(), "input_row": pa.int64(), "text": pa.string()}
-    reserved = {*document_types, *annotations, "error", fields.OTHER}
+    reserved = {*document_types, *columns, "error", fields.OTHER}
     if job.reader.kind == "parquet":
         types = parquet.read_types(shard.pieces[0].source.path, job.reader.field)
         kinds: Mapping[str, str] = dict.fromkeys(types, "any")
@@ -206,7 +204,7 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
         document_types
         | {names[name]: type_ for name, type_ in types.items()}
         | other_types
-        | {name: TYPES[column.kind] for name, column in annotations.items()}
+        | {name: TYPES[column.kind] for name, column in columns.items()}
         | {"error": pa.string()}
     )
 
@@ -216,7 +214,7 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
             table = []
             for document, _, error, values in rows:
                 row = _make_row(document) | {"error": error} | fields.as_columns(document.fields, kinds, names)
-                row |= {name: make_cell(annotations[name], value) for name, value in values.items()}
+                row |= {name: make_cell(columns[name], value) for name, value in values.items()}
                 table.append(row)
             writer.write_table(pa.Table.from_pylist(table, schema))
 
@@ -224,16 +222,15 @@ def _open_parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator
 
 
 @contextmanager
-def _open_jsonl(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
-    annotations = list_columns(nlp, job.columns)
+def _open_jsonl(nlp: Language, job: Job, shard: Shard, columns: Columns, path: Path) -> Iterator[Write]:
     with path.open("w", encoding="utf-8", newline="\n") as file:
 
         def write(rows: Sequence[Row]) -> None:
             for document, _, error, values in rows:
                 row = _make_row(document)
-                names = fields.name_columns(document.fields, {*row, *annotations, "error"})
+                names = fields.name_columns(document.fields, {*row, *columns, "error"})
                 row |= {names[name]: value for name, value in document.fields.items()}
-                row |= {**dict.fromkeys(annotations), **values}
+                row |= {**dict.fromkeys(columns), **values}
                 file.write(jsonl.write_line(row, error))
 
         yield write
